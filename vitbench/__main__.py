@@ -1,0 +1,5 @@
+"""`python -m vitbench`."""
+
+from vitbench.cli import main
+
+main()

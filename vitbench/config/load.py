@@ -1,0 +1,199 @@
+"""From a study file to a Study: every mistake in one report, with path, value, what is allowed, nearest name."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+import vitbench
+from vitbench.config.schema import FitRule, ModelEntry, Study
+from vitbench.config.strict_yaml import YamlRefused, parse, read_text
+from vitbench.registry import PluginError, Registry, nearest, plugin_sha256
+from vitbench.spec import Recipe
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+STUDY_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_SHIPPED = {kind: Registry[Any](kind, f"vitbench.{kind}s") for kind in ("dataset", "model", "claim")}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing wrong with a study: where, and what to do."""
+
+    path: str
+    message: str
+
+
+class BadStudy(ValueError):
+    """A study that cannot be run, with all its mistakes."""
+
+    def __init__(self, source: str, mistakes: list[Mistake]) -> None:
+        self.source, self.mistakes = source, mistakes
+        lines = [f"{source}: {m.path + ': ' if m.path else ''}{m.message}" for m in mistakes]
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A study with where it came from. `mistakes` are those of the schema; the meaning is checked later."""
+
+    name: str
+    source: str
+    folder: Path  # plug-in paths are relative to it
+    study: Study | None
+    mistakes: tuple[Mistake, ...]
+    kept_models: tuple[int, ...]  # position in the file of each model of `study`
+
+    def plugin_files(self) -> dict[str, Path]:
+        """Plug-in name -> file."""
+        return {Path(p).stem: self.folder / p for p in (self.study.plugins if self.study else ())}
+
+    def plugin_hashes(self) -> dict[str, str]:
+        """Plug-in name -> SHA-256 of its source; runs no code."""
+        return {name: plugin_sha256(path) for name, path in self.plugin_files().items()}
+
+
+def shipped_studies() -> Path:
+    """Folder of the studies that come with vitbench: in the package, or beside it in a clone."""
+    package = Path(vitbench.__file__).parent
+    inside = package / "configs" / "studies"
+    return inside if inside.is_dir() else package.parent / "configs" / "studies"
+
+
+def find(study: str, results: Path) -> Path:
+    """The YAML of a study given as a .yaml file, a results folder or a name. Raises BadStudy."""
+    given = Path(study)
+    if given.suffix in (".yaml", ".yml"):
+        return given
+    if (given / "study.yaml").is_file():
+        return given / "study.yaml"
+    places = [Path("configs/studies") / f"{study}.yaml", shipped_studies() / f"{study}.yaml",
+              results / study / "study.yaml"]
+    for place in places:
+        if place.is_file():
+            return place
+    known = sorted({p.stem for place in places[:2] for p in place.parent.glob("*.yaml")}
+                   | {p.parent.name for p in results.glob("*/study.yaml")})
+    raise BadStudy(study, [Mistake("", f"no such study; known here: {', '.join(known) or 'none'}."
+                                       f"{nearest(study, known)} A study is a .yaml file, a results folder or a name")])
+
+
+def load(path: Path, overrides: list[str] | None = None) -> Loaded:
+    """Read, override and validate. Raises BadStudy where not even a part of it can be read."""
+    name = path.parent.name if path.name == "study.yaml" else path.stem
+    source = str(path)
+    if not name or not set(name) <= STUDY_NAME_CHARACTERS or name.startswith("."):
+        raise BadStudy(source, [Mistake("", f"a study is named by its file; {name!r} should hold letters, digits, "
+                                            "., _ and - only")])
+    try:
+        raw = parse(read_text(path), overrides or [])
+    except YamlRefused as error:
+        raise BadStudy(source, [Mistake("", str(error))]) from None
+    if not isinstance(raw, dict):
+        raise BadStudy(source, [Mistake("", "a study file is a mapping with question, dataset, models, ...")])
+    study, mistakes, kept = _validate(raw)
+    loaded = Loaded(name, source, path.parent, study, tuple(mistakes), kept)
+    return replace(loaded, mistakes=(*mistakes, *_beyond_the_schema(loaded, raw)))
+
+
+def _study(raw: dict[Any, Any]) -> Study:
+    # Strict validation of JSON takes an array for a tuple, which strict validation of Python values does not.
+    return Study.model_validate_json(json.dumps(raw, default=str))
+
+
+def _validate(raw: dict[Any, Any]) -> tuple[Study | None, list[Mistake], tuple[int, ...]]:
+    """The study, or what remains of it without its wrong parts, so that the rest can still be checked."""
+    models = raw.get("models")
+    positions = tuple(range(len(models))) if isinstance(models, list) else ()
+    try:
+        return _study(raw), [], positions
+    except ValidationError as error:
+        errors = [e for e in error.errors() if e["type"] != "too_short" or not e["input"]]
+        mistakes = [_mistake(e) for e in errors]
+        places = [e["loc"] for e in error.errors()]
+    bad_models = {place[1] for place in places if place[:1] == ("models",) and len(place) > 1}
+    bad_keys = {place[0] for place in places if place} - ({"models"} if bad_models else set())
+    rest = {k: v for k, v in raw.items() if k not in bad_keys}
+    if bad_models:
+        positions = tuple(i for i in positions if i not in bad_models)
+        rest["models"] = [raw["models"][i] for i in positions]
+    try:
+        return _study(rest), mistakes, positions
+    except ValidationError:
+        return None, mistakes, ()
+
+
+def dotted(place: Iterable[int | str]) -> str:
+    """('models', 2, 'size') as models[2].size."""
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
+
+
+def _mistake(error: "ErrorDetails") -> Mistake:
+    place = tuple(p for p in error["loc"] if p != "unit" or error["type"] != "literal_error")
+    found = f"; found {_short(error['input'])}"
+    if error["type"] == "extra_forbidden":
+        allowed = list(_MODEL_AT.get(place[0] if len(place) > 1 else "", Study).model_fields)
+        return Mistake(dotted(place), f"unknown key; allowed: {', '.join(allowed)}.{nearest(place[-1], allowed)}")
+    if error["type"] == "missing":
+        return Mistake(dotted(place), "missing; every study needs it")
+    if error["type"] == "literal_error":
+        allowed = [part.strip("' ") for part in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        return Mistake(dotted(place), f"should be one of: {', '.join(allowed)}{found}.{nearest(error['input'], allowed)}")
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return Mistake(dotted(place), message + (found if place else ""))
+
+
+_MODEL_AT: dict[object, type[BaseModel]] = {"recipe": Recipe, "fit": FitRule, "models": ModelEntry}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
+    """Unknown names, repeated entries, missing files: what no schema of a single value tells."""
+    study = loaded.study
+    if study is None:
+        return []
+    mistakes = []
+    plugins = []
+    for position, (name, path) in enumerate(loaded.plugin_files().items()):
+        try:
+            plugin_sha256(path)
+            plugins.append(name)
+        except PluginError as error:
+            mistakes.append(Mistake(f"plugins[{position}]", str(error)))
+    if len(loaded.plugin_files()) < len(study.plugins):
+        mistakes.append(Mistake("plugins", "two files of one name"))
+    if (raw.get("fractions") is None) == (raw.get("images_per_class") is None):
+        mistakes.append(Mistake("fractions", "give exactly one of fractions and images_per_class"))
+
+    def check(kind: str, name: object, place: str) -> None:
+        known = sorted({*_SHIPPED[kind].shipped(), *plugins})
+        if isinstance(name, str) and name not in known:
+            mistakes.append(Mistake(place, f"unknown {kind} {name!r}; allowed: {', '.join(known) or 'none yet'}."
+                                           f"{nearest(name, known)}"))
+
+    check("dataset", raw.get("dataset"), "dataset")
+    for position, entry in enumerate(raw["models"] if isinstance(raw.get("models"), list) else []):
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        check("model", name.partition(":")[0] if isinstance(name, str) else None, f"models[{position}].name")
+    for position, claim in enumerate(study.claims):
+        check("claim", claim, f"claims[{position}]")
+    places = [f"models[{i}].label" for i in loaded.kept_models]
+    mistakes += _repeated(places, [m.label for m in study.models], "; labels are unique: add a label")
+    for key in ("fractions", "images_per_class", "seeds", "regimes", "budgets"):
+        values = getattr(study, key) or ()
+        mistakes += _repeated([f"{key}[{i}]" for i in range(len(values))], values, "")
+    return mistakes
+
+
+def _repeated(places: Sequence[str], values: Sequence[object], advice: str) -> list[Mistake]:
+    return [Mistake(place, f"{value if isinstance(value, str | int) else 'this entry'} stands twice{advice}")
+            for i, (place, value) in enumerate(zip(places, values, strict=True)) if value in values[:i]]

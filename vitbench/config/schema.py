@@ -1,0 +1,87 @@
+"""The study file's schema. Names are checked against folders; no plug-in is imported here."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from vitbench.spec import Budget, ExactFraction, Frozen, Positive, Recipe
+
+Size = Literal["xs", "s", "m", "l", "xl"]
+Label = Annotated[str, Field(min_length=1, max_length=200)]
+Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuning (protocol rule 11)
+
+
+class ModelEntry(Frozen):
+    """One model of a study: `token_transformer:s`, or a mapping with options, a label and own recipe values."""
+
+    name: str
+    size: Size | None = None
+    label: Label
+    options: dict[str, Any] = Field(default_factory=dict)
+    recipe: dict[str, Any] = Field(default_factory=dict, description="differs from the study's recipe in these")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, entry: object) -> object:
+        if isinstance(entry, str):
+            name, _, size = entry.partition(":")
+            entry = {"name": name, **({"size": size} if size else {})}
+        if not isinstance(entry, dict):
+            return entry
+        known = {k: v for k, v in entry.items() if k in ("name", "size", "label", "recipe")}
+        # A bare `name: ...` mapping lists options beside the name; that is how people write them.
+        options = {k: v for k, v in entry.items() if k not in known and k != "options"}
+        known["options"] = {**entry.get("options", {}), **options}
+        known.setdefault("label", ":".join(str(known[k]) for k in ("name", "size") if known.get(k)))
+        return known
+
+
+class FitRule(Frozen):
+    """Constants of the fit state (protocol rule 16). A label, never a test."""
+
+    train_error_floor: Annotated[float, Field(ge=0, le=1)] = 0.02
+    time_harm: Positive = 0.01
+    test_loss_ratio: Positive = 1.10
+
+
+class BudgetEntry(Budget):
+    """`{steps: 300}`, `{epochs: 50}` or `{flops: 1000000000000}`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_key(cls, value: object) -> object:
+        if not isinstance(value, dict) or "unit" in value:
+            return value
+        if len(value) != 1:
+            raise ValueError("Input should have one key: steps, epochs or flops")
+        ((unit, amount),) = value.items()
+        return {"unit": unit, "amount": amount}
+
+
+class Study(Frozen):
+    """What a person launches and cites."""
+
+    question: Annotated[str, Field(min_length=1, max_length=2000)]
+    dataset: str
+    models: Annotated[tuple[ModelEntry, ...], Field(min_length=1, max_length=200)]
+    fractions: Annotated[tuple[ExactFraction, ...], Field(min_length=1, max_length=200)] | None = None
+    images_per_class: Annotated[tuple[Annotated[int, Field(ge=1)], ...],
+                                Field(min_length=1, max_length=200)] | None = None
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = tuple(range(6))
+    regimes: Annotated[tuple[Literal["none"], ...], Field(min_length=1)] = ("none",)
+    budgets: Annotated[tuple[BudgetEntry, ...], Field(min_length=1)] = (BudgetEntry(unit="steps", amount=300),)
+    recipe: Recipe = Recipe()
+    fit: FitRule = FitRule()
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    claims: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count_or_list(cls, value: object) -> object:
+        """`seeds: 10` means 0..9."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not 1 <= value <= 10_000:
+                raise ValueError("Input should be a count from 1 to 10,000 or a list of seeds")
+            return tuple(range(value))
+        return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,109 @@
+"""Datasets: one file each. `load` gives verified uint8 arrays from a cache, opened without reading them whole."""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from vitbench.registry import Registry
+from vitbench.spec import ImageSpec
+
+UInt8 = npt.NDArray[np.uint8]
+PARTS = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+class DatasetError(ValueError):
+    """A dataset that cannot be had as declared; the message names what was expected and what was found."""
+
+
+@dataclass(frozen=True)
+class DatasetMeta:
+    """What is known about a dataset before reading it (protocol rules 5 and 6)."""
+
+    version: int
+    image: ImageSpec
+    class_names: tuple[str, ...]
+    train_counts: tuple[int, ...]  # images of each class in the training split
+    test_counts: tuple[int, ...]
+    source: str
+    licence: str
+    citation: str
+    split: str
+    keeps_labels: tuple[str, ...]  # augmentations that leave a label true
+    sha256: str  # of the unpacked arrays, see `content_sha256`
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A dataset in memory or mapped: images N x channels x size x size as uint8, labels N as uint8."""
+
+    train_images: UInt8
+    train_labels: UInt8
+    test_images: UInt8
+    test_labels: UInt8
+
+
+DATASETS: Registry[DatasetMeta] = Registry("dataset", "vitbench.datasets")
+
+
+def content_sha256(arrays: Arrays) -> str:
+    """SHA-256 over shapes and bytes of the four arrays, in the order of PARTS."""
+    digest = hashlib.sha256()
+    for part in PARTS:
+        array: UInt8 = getattr(arrays, part)
+        digest.update(f"{part}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where unpacked datasets are kept: VITBENCH_CACHE, or vitbench under the user's cache folder."""
+    chosen = os.environ.get("VITBENCH_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vitbench"
+
+
+def load(name: str) -> Arrays:
+    """The dataset's arrays, checked against its declared checksum. Raises DatasetError on any difference."""
+    entry = DATASETS.get(name)
+    folder = cache_folder() / f"{name}@{entry.meta.version}"
+    arrays = _cached(folder)
+    if arrays is not None and content_sha256(arrays) == entry.meta.sha256:
+        return arrays
+    arrays = cast(Arrays, entry.build())
+    found = content_sha256(arrays)
+    if found != entry.meta.sha256:
+        raise DatasetError(f"dataset {name!r} is not what it should be: expected SHA-256 {entry.meta.sha256}, "
+                           f"found {found}")
+    _keep(folder, arrays)
+    return arrays
+
+
+def _cached(folder: Path) -> Arrays | None:
+    try:
+        return Arrays(*(np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS))
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def _keep(folder: Path, arrays: Arrays) -> None:
+    """Fill the cache; a cache that cannot be written only costs time."""
+    stage = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        stage.mkdir(parents=True)
+        for part in PARTS:
+            np.save(stage / f"{part}.npy", getattr(arrays, part), allow_pickle=False)
+        if folder.exists():  # damaged, or of a dataset that changed
+            shutil.rmtree(folder)
+        stage.rename(folder)
+    except OSError:
+        shutil.rmtree(stage, ignore_errors=True)

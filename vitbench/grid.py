@@ -1,0 +1,91 @@
+"""From a Study to its runs: every combination, in the order in which they are done."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from vitbench.config import ModelEntry, Study
+from vitbench.registry import nearest
+from vitbench.spec import Budget, Recipe, RunSpec, Setting, StreamSeeds
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as a study names it: its specification, and the words of the study that are no part of its numbers."""
+
+    label: str
+    setting: Setting
+    spec: RunSpec
+
+    @property
+    def share(self) -> str:
+        """The fraction as written, or 'N a class'."""
+        return self.spec.fraction or f"{self.spec.images_per_class} a class"
+
+    @property
+    def budget(self) -> str:
+        """'steps:300'."""
+        return f"{self.spec.budget.unit}:{self.spec.budget.amount}"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What the grid must know of a model to name its runs: version, and options that differ from the size's own."""
+
+    versioned: str
+    options: Mapping[str, Any]
+
+
+def expand(study: Study, dataset: str, models: Mapping[str, ModelFacts],
+           plugins: Mapping[str, str]) -> list[Run]:
+    """All runs, seed by seed, so that a study cut short still has whole comparisons.
+
+    `dataset` is the versioned name, `models` maps labels to facts, `plugins` names to source hashes.
+    """
+    return list(_expand(study, dataset, models, plugins))
+
+
+def _expand(study: Study, dataset: str, models: Mapping[str, ModelFacts],
+            plugins: Mapping[str, str]) -> Iterator[Run]:
+    shares: list[dict[str, Any]] = [{"fraction": f} for f in study.fractions or ()]
+    shares += [{"images_per_class": k} for k in study.images_per_class or ()]
+    for seed, budget, regime, share, entry in product(study.seeds, study.budgets, study.regimes, shares,
+                                                      study.models):
+        facts = models[entry.label]
+        used = {name: plugins[name] for name in (entry.name, study.dataset) if name in plugins}
+        spec = RunSpec(dataset=dataset, model=facts.versioned, size=entry.size, options=dict(facts.options),
+                       seed=seed, streams=StreamSeeds(), recipe=recipe_of(study, entry), regime=regime,
+                       budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)
+        yield Run(entry.label, "default", spec)
+
+
+def recipe_of(study: Study, entry: ModelEntry) -> Recipe:
+    """The study's recipe with the model's own values. Raises ValidationError for a wrong one."""
+    return Recipe.model_validate({**study.recipe.model_dump(), **entry.recipe})
+
+
+_ONLY = ("model", "fraction", "images_per_class", "seed", "regime", "budget", "setting")
+
+
+def select(runs: list[Run], only: str | None) -> list[Run]:
+    """Runs that match 'model=convnet:s,fraction=0.1'; a key given twice allows both. Raises ValueError."""
+    if not only:
+        return runs
+    wanted: dict[str, set[str]] = {}
+    for part in only.split(","):
+        key, equals, value = (text.strip() for text in part.partition("="))
+        if not equals or key not in _ONLY:
+            raise ValueError(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+        wanted.setdefault(key, set()).add(value)
+    for key, values in wanted.items():
+        known = sorted({_value(run, key) for run in runs})
+        for value in values - set(known):
+            raise ValueError(f"--only {key}={value}: this study has {', '.join(known)}.{nearest(value, known)}")
+    return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+
+
+def _value(run: Run, key: str) -> str:
+    return str({"model": run.label, "fraction": run.spec.fraction, "images_per_class": run.spec.images_per_class,
+                "seed": run.spec.seed, "regime": run.spec.regime, "budget": run.budget,
+                "setting": run.setting}[key])

@@ -1,0 +1,162 @@
+"""RunRecord: what one run left behind; the only source of tables, figures and verdicts."""
+
+import base64
+import json
+from typing import Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, ValidationError
+
+from vitbench.spec import Frozen, RunSpec, canonical_json, sha256_json
+
+SCHEMA = 1
+Outcome = Literal["done", "diverged", "failed"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Column = tuple[float | None, ...]
+
+
+class DamagedRecord(ValueError):
+    """A record whose text is not what was written. The message says what is wrong with it."""
+
+
+class Data(Frozen):
+    """Which images the run saw: counts, and hashes that name them."""
+
+    drawn_images: int
+    train_images: int
+    val_images: int
+    test_images: int
+    num_classes: int
+    subset: Sha256  # of the drawn index list
+    dataset_sha256: Sha256
+
+
+class Cost(Frozen):
+    """What the run took. Rates and seconds are of `device`, times with other runs beside it if `shared`."""
+
+    params: int
+    macs: int  # multiply-adds of one forward pass of one image, attention products counted
+    activations: int  # numbers that the layers put out in one forward pass of one image
+    train_images_per_second: float
+    peak_memory_bytes: int
+    train_seconds: float
+    eval_seconds: float
+    seconds: float  # the run from its start in the worker to its record
+    shared: bool
+
+
+class Curves(Frozen):
+    """One column a quantity, one place a curve point. Losses in nats, accuracies as shares of images.
+
+    Clean train, validation and test are measured in evaluation mode without augmentation, each on one fixed
+    stratified sample of at most 1,000 images at every point (all of them where there are no more).
+    """
+
+    step: tuple[int, ...]
+    images_seen: tuple[int, ...]
+    learning_rate: Column
+    gradient_norm: Column
+    train_loss: Column
+    train_accuracy: Column
+    val_loss: Column | None = None
+    val_accuracy: Column | None = None
+    test_loss: Column
+    test_accuracy: Column
+
+
+class Final(Frozen):
+    """Metrics after the last step on all images; None where the run diverged or has no validation.
+
+    Those on test come from the logits as they are stored, in float16.
+    """
+
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    val_loss: float | None = None
+    val_accuracy: float | None = None
+    test_loss: float | None = None
+    test_accuracy: float | None = None
+
+
+class Execution(Frozen):
+    """Where and how a run was computed; recorded, not part of the run id."""
+
+    device: str
+    threads: int
+    deterministic: bool
+    environment: str  # environments/<this>.json beside the runs
+    code_version: str
+
+
+class RunRecord(Frozen):
+    """One finished run. `sha256` guards every other field against a flipped bit."""
+
+    schema_number: int = SCHEMA
+    run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    spec: RunSpec
+    family: str
+    outcome: Literal["done", "diverged"]
+    reason: str | None = None
+    data: Data
+    card: dict[str, str | int | float | bool | None]  # stem, stride, patch, tokens, normalisation, regularisers
+    cost: Cost
+    curves: Curves
+    final: Final
+    test_correct: str | None = None  # base64 of one bit a test image, 1 where the prediction is right
+    predictions_sha256: Sha256 | None = None
+    execution: Execution
+    started: str  # UTC, ISO 8601
+    finished: str
+    sha256: str = ""
+
+    def to_json(self) -> str:
+        """Compact JSON with the content hash set; `from_json` gives the same record back."""
+        content = self.model_dump(mode="json", exclude={"sha256"})
+        return canonical_json({**content, "sha256": sha256_json(content)}) + "\n"
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "RunRecord":
+        """Parse and check a record. Raises DamagedRecord where anything is not as it was written."""
+        try:
+            content = json.loads(text)
+            claimed = content.pop("sha256")
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+            raise DamagedRecord("not a whole record") from None
+        # Hashed as read, not as this version would write it: a field added later leaves old records valid.
+        if claimed != sha256_json(content):
+            raise DamagedRecord("its content hash does not match its content")
+        if content.get("schema_number") != SCHEMA:
+            raise DamagedRecord(f"schema {content.get('schema_number')}; this version reads schema {SCHEMA}")
+        try:
+            record = cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DamagedRecord(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        if record.run_id != record.spec.run_id:
+            raise DamagedRecord(f"its run id {record.run_id} does not follow from its configuration")
+        return record
+
+    def correct_I(self) -> npt.NDArray[np.bool_] | None:
+        """Hits of the last point for each test image I, in the dataset's order; None where the run diverged."""
+        if self.test_correct is None:
+            return None
+        bits = np.frombuffer(base64.b64decode(self.test_correct), dtype=np.uint8)
+        return np.unpackbits(bits, count=self.data.test_images).astype(bool)
+
+
+def pack_hits(correct_I: npt.NDArray[np.bool_]) -> str:
+    """Base64 of one bit an image."""
+    return base64.b64encode(np.packbits(correct_I)).decode("ascii")
+
+
+class Failure(Frozen):
+    """A run that ended without a record of numbers: what happened, and how."""
+
+    schema_number: int = SCHEMA
+    run_id: str
+    spec: RunSpec
+    reason: str
+    traceback: str = ""
+    started: str
+    finished: str

@@ -1,0 +1,121 @@
+"""Plug-ins by name: a folder's file names are the list, one file is one plug-in."""
+
+import hashlib
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Generic, TypeVar
+
+Meta = TypeVar("Meta")
+PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+MAX_PLUGIN_BYTES = 256 * 1024
+
+
+class UnknownName(ValueError):
+    """A name that no plug-in has. The message lists the known names and the nearest one."""
+
+
+class PluginError(ValueError):
+    """A plug-in file that cannot be taken; the message says which and why."""
+
+
+def nearest(name: object, allowed: Iterable[str]) -> str:
+    """' Did you mean ...?' for the allowed name closest to `name`, or an empty string."""
+    near = get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Meta]):
+    """One plug-in: its builder, what is known about it without building, and its source's hash."""
+
+    name: str
+    build: Callable[..., object]
+    meta: Meta
+    plugin_sha256: str | None = None  # None: ships with vitbench, so its version stands for its source
+
+
+@dataclass
+class Registry(Generic[Meta]):
+    """The plug-ins of one kind. Names come from the folder; a file is imported when its entry is asked for."""
+
+    kind: str
+    package: str
+    _entries: dict[str, Entry[Meta]] = field(default_factory=dict)
+
+    def add(self, name: str, meta: Meta) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        """Decorator of a plug-in file. The name must be the file's own and not taken yet."""
+
+        def register(build: Callable[..., object]) -> Callable[..., object]:
+            origin = build.__module__
+            if name != origin.rpartition(".")[2]:
+                raise PluginError(f"{self.kind} {name!r} stands in a file named {origin.rpartition('.')[2]!r}; "
+                                  f"name the file {name}.py")
+            taken = self._entries.get(name)
+            if name in self.shipped() and not origin.startswith(f"{self.package}."):
+                raise PluginError(f"{self.kind} {name!r} is the name of one that ships with vitbench; choose another")
+            if taken is not None and taken.build.__module__ != origin:
+                raise PluginError(f"{self.kind} {name!r} is registered twice")
+            self._entries[name] = Entry(name, build, meta, _LOADED.get(origin))
+            return build
+
+        return register
+
+    def shipped(self) -> tuple[str, ...]:
+        """Names of the plug-ins in the package's folder, sorted; imports none of them."""
+        spec = importlib.util.find_spec(self.package)
+        folders = list(spec.submodule_search_locations or ()) if spec else []
+        return tuple(sorted(p.stem for f in folders for p in Path(f).glob("*.py") if not p.stem.startswith("_")))
+
+    def names(self) -> tuple[str, ...]:
+        """Every known name: shipped ones and those that loaded plug-in files registered."""
+        return tuple(sorted({*self.shipped(), *self._entries}))
+
+    def get(self, name: str) -> Entry[Meta]:
+        """The entry called `name`. Raises UnknownName with the nearest name."""
+        if name not in self._entries and name in self.shipped():
+            importlib.import_module(f"{self.package}.{name}")
+        if name not in self._entries:
+            known = ", ".join(self.names()) or "none"
+            raise UnknownName(f"unknown {self.kind} {name!r}; allowed: {known}.{nearest(name, self.names())}")
+        return self._entries[name]
+
+
+_LOADED: dict[str, str] = {}  # module name of a loaded plug-in file -> SHA-256 of its source
+
+
+def plugin_sha256(path: Path) -> str:
+    """SHA-256 of a plug-in file's source. Raises PluginError where it is missing, too large or badly named."""
+    if not PLUGIN_NAME.fullmatch(path.stem) or path.suffix != ".py":
+        raise PluginError(f"{path}: a plug-in is a .py file named in small letters, digits and _")
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"{path}: cannot read this plug-in: {error.strerror}") from None
+    if len(source) > MAX_PLUGIN_BYTES:
+        raise PluginError(f"{path}: {len(source):,} bytes; a plug-in has at most {MAX_PLUGIN_BYTES:,}")
+    return hashlib.sha256(source).hexdigest()
+
+
+def load_plugin(path: Path) -> str:
+    """Import a user's plug-in file so that it registers itself; its source's SHA-256. Runs the file's code."""
+    digest = plugin_sha256(path)
+    module_name = f"vitbench_plugins_{digest[:12]}.{path.stem}"
+    if module_name in _LOADED:
+        return digest
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    _LOADED[module_name] = digest
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except PluginError:
+        raise
+    except Exception as error:
+        del _LOADED[module_name]
+        raise PluginError(f"{path}: this plug-in fails on import: {type(error).__name__}: {error}") from error
+    return digest

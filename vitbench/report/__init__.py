@@ -1,0 +1,1 @@
+"""From records to what people read: the tidy frame, tables, figures and the page."""

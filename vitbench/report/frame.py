@@ -1,0 +1,164 @@
+"""The tidy frame: one row a run, in the order of the study's grid; runs without a record are named apart."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from vitbench.config import FitRule
+from vitbench.grid import Run
+from vitbench.metrics import fit_state, over_confident, overfitting
+from vitbench.record import DamagedRecord, Failure, RunRecord
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run. Accuracies, errors and harms are shares of images; losses are in nats; None is 'missing'."""
+
+    run_id: str
+    study: str
+    label: str  # the model's name in this study
+    dataset: str  # name@version
+    model: str  # name@version
+    family: str  # attention, convolution, hybrid, control
+    size: str | None
+    options: dict[str, Any]  # those that differ from the size's own
+    fraction: float  # share of the training split that was drawn
+    drawn_images: int
+    train_images: int  # after validation was carved out: the axis of every figure
+    val_images: int
+    test_images: int
+    seed: int
+    regime: str
+    budget_unit: str
+    budget_amount: int
+    setting: str  # default or tuned
+    precision: str
+    outcome: str  # done, diverged or failed
+    reason: str | None  # why it diverged or failed
+    test_accuracy: float | None
+    test_loss: float | None
+    val_accuracy: float | None
+    val_loss: float | None
+    clean_train_accuracy: float | None
+    clean_train_loss: float | None
+    gap: float | None  # test error minus clean-train error: descriptive
+    time_harm: float | None  # test error at the end minus at the onset
+    onset_step: int | None  # step of lowest validation loss
+    rise: float | None  # last validation loss minus lowest
+    fit_state: str | None  # underfit, fit, overfit, unknown
+    over_confident: bool | None
+    chance_accuracy: float  # what a diverged or failed run counts as
+    params: int | None
+    macs: int | None
+    activations: int | None
+    train_images_per_second: float | None
+    peak_memory_bytes: int | None
+    seconds: float | None
+    shared_device: bool | None  # other runs were computed beside it
+    device: str | None
+    threads: int | None
+    subset: str | None  # SHA-256 of the drawn indices
+    numerics: int
+    code_version: str | None
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows of the runs that ended, runs that have not, and records that cannot be read."""
+
+    study: str
+    rows: tuple[Row, ...]
+    missing: tuple[Run, ...]
+    damaged: dict[str, str]  # run id -> what is wrong
+    records: dict[str, RunRecord]  # by run id, for curves
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What rows of failed runs are filled from: known before training."""
+
+    family: dict[str, str]  # label -> family
+    counts: dict[str, tuple[int, int, int]]  # share as written -> drawn, train, validation images
+    train_total: int
+    test_images: int
+    num_classes: int
+
+
+def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure], facts: Facts,
+          rule: FitRule) -> Frame:
+    """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one."""
+    rows, missing, damaged, records = [], [], {}, {}
+    for run in runs:
+        run_id = run.spec.run_id
+        try:
+            found = read(run_id)
+        except KeyError:
+            missing.append(run)
+            continue
+        except DamagedRecord as error:
+            missing.append(run)
+            damaged[run_id] = str(error)
+            continue
+        if isinstance(found, RunRecord):
+            records[run_id] = found
+        rows.append(row(study, run, found, facts, rule))
+    return Frame(study, tuple(rows), tuple(missing), damaged, records)
+
+
+def row(study: str, run: Run, found: RunRecord | Failure, facts: Facts, rule: FitRule) -> Row:
+    """One run's row."""
+    spec = run.spec
+    drawn, train, validation = facts.counts[run.share]
+    record = found if isinstance(found, RunRecord) else None
+    measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
+    return Row(
+        run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
+        family=facts.family[run.label], size=spec.size, options=spec.options, fraction=drawn / facts.train_total,
+        drawn_images=drawn, train_images=train, val_images=validation, test_images=facts.test_images,
+        seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,
+        setting=run.setting, precision=spec.recipe.precision,
+        outcome=record.outcome if record else "failed", reason=found.reason,
+        chance_accuracy=1 / facts.num_classes, numerics=spec.numerics, **measured)
+
+
+_MEASURED = ("test_accuracy", "test_loss", "val_accuracy", "val_loss", "clean_train_accuracy", "clean_train_loss",
+             "gap", "time_harm", "onset_step", "rise", "fit_state", "over_confident", "params", "macs",
+             "activations", "train_images_per_second", "peak_memory_bytes", "seconds", "shared_device", "device",
+             "threads", "subset", "code_version")
+
+
+def _measure(record: RunRecord, rule: FitRule) -> dict[str, Any]:
+    final, cost, curves = record.final, record.cost, record.curves
+    along = None
+    if record.outcome == "done" and curves.val_loss is not None:
+        along = overfitting(_whole(curves.val_loss), _whole(curves.test_loss),
+                            [1 - a for a in _whole(curves.test_accuracy)])
+    gap = state = None
+    if final.test_accuracy is not None and final.train_accuracy is not None:
+        gap = final.train_accuracy - final.test_accuracy
+        state = fit_state(1 - final.train_accuracy, 1 - final.test_accuracy, along.time_harm if along else None,
+                          train_error_floor=rule.train_error_floor, harm=rule.time_harm)
+    return {
+        "test_accuracy": final.test_accuracy, "test_loss": final.test_loss,
+        "val_accuracy": final.val_accuracy, "val_loss": final.val_loss,
+        "clean_train_accuracy": final.train_accuracy, "clean_train_loss": final.train_loss, "gap": gap,
+        "time_harm": along.time_harm if along else None,
+        "onset_step": curves.step[along.onset_index] if along else None, "rise": along.rise if along else None,
+        "fit_state": state,
+        "over_confident": over_confident(along.test_loss_ratio if along else None, threshold=rule.test_loss_ratio),
+        "params": cost.params, "macs": cost.macs, "activations": cost.activations,
+        "train_images_per_second": cost.train_images_per_second, "peak_memory_bytes": cost.peak_memory_bytes,
+        "seconds": cost.seconds, "shared_device": cost.shared, "device": record.execution.device,
+        "threads": record.execution.threads, "subset": record.data.subset,
+        "code_version": record.execution.code_version,
+    }
+
+
+def _whole(column: tuple[float | None, ...]) -> list[float]:
+    """A column of a run that did not diverge has a value at every point."""
+    values = [value for value in column if value is not None]
+    assert len(values) == len(column)
+    return values

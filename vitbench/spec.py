@@ -1,0 +1,145 @@
+"""RunSpec: everything that decides a run's numbers, and the run id that is its hash."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+NUMERICS = 1
+"""Raised by a change that moves losses (golden loss file); part of every run id."""
+
+Regime = Literal["none", "light", "strong"]
+Precision = Literal["fp32", "bf16"]
+Setting = Literal["default", "tuned"]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Frozen(BaseModel):
+    """A validated value: immutable, strict, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def exact_decimal(value: object) -> str:
+    """`value` as the shortest decimal text, so that .29 means 29/100 and hashes the same as '0.290'."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic turns ValueError into a report
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else str(value))
+    except InvalidOperation:
+        raise ValueError("Input should be a number") from None
+    if not number.is_finite():
+        raise ValueError("Input should be a finite number")
+    return format(number.normalize(), "f")
+
+
+def _fraction(text: str) -> str:
+    if not 0 < Decimal(text) <= 1:
+        raise ValueError("Input should be greater than 0 and at most 1")
+    return text
+
+
+ExactFraction = Annotated[str, BeforeValidator(exact_decimal), AfterValidator(_fraction)]
+
+
+class Recipe(Frozen):
+    """Optimiser, schedule, batch size and regularisation of a run. Defaults are frozen by a golden file."""
+
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    learning_rate: Positive = 1e-3
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.05
+    momentum: Annotated[float, Field(ge=0, lt=1, description="of sgd, with Nesterov's step")] = 0.9
+    schedule: Literal["cosine", "one_cycle"] = "cosine"
+    warmup: Annotated[float, Field(ge=0, lt=1, description="share of the steps with rising learning rate")] = 0.1
+    batch_size: Annotated[int, Field(ge=1, le=65536)] = 64
+    gradient_clip: Annotated[float, Field(ge=0, allow_inf_nan=False, description="largest norm; 0: off")] = 1.0
+    precision: Precision = "fp32"
+
+
+class Budget(Frozen):
+    """How long a run trains, and in which unit."""
+
+    unit: Literal["epochs", "steps", "flops"]
+    amount: Annotated[int, Field(ge=1, le=10**20)]
+
+    def steps(self, train_images: int, batch_size: int, macs: int) -> int:
+        """Optimiser steps of this budget for a model of `macs` forward multiply-adds an image.
+
+        An epoch is rounded up to whole steps. `flops` counts 3 x forward MACs x 2 for each image seen
+        (protocol rule 9). Raises ValueError where the budget buys no step.
+        """
+        images = {"epochs": self.amount * train_images,
+                  "steps": self.amount * batch_size,
+                  "flops": self.amount // (6 * macs)}[self.unit]
+        steps = images // batch_size if self.unit == "flops" else -(-images // batch_size)
+        if steps < 1:
+            raise ValueError(f"a budget of {self.amount:,} flops is less than one step of {batch_size} images "
+                             f"({6 * macs * batch_size:,} flops)")
+        return steps
+
+
+class StreamSeeds(Frozen):
+    """Seeds of single streams where they differ from the run's seed (crossed designs)."""
+
+    subset: int | None = None
+    init: int | None = None
+    order: int | None = None
+    augment: int | None = None
+
+
+class RunSpec(Frozen):
+    """One cell with one seed: the unit of work, of resuming and of storage."""
+
+    numerics: int = Field(default=NUMERICS)
+    dataset: str
+    model: str
+    size: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)  # only those that differ from the size's own
+    fraction: ExactFraction | None = None
+    images_per_class: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    streams: StreamSeeds = StreamSeeds()
+    recipe: Recipe = Recipe()
+    regime: Regime = "none"
+    budget: Budget
+    plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses
+
+    @cached_property
+    def run_id(self) -> str:
+        """First 16 hex digits of the SHA-256 over canonical JSON; values equal to the default are left out,
+        so that an option added later does not rename old runs (protocol rule 29)."""
+        return sha256_json({"numerics": self.numerics, **self.model_dump(exclude_defaults=True)})[:16]
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """Square images: pixels a side, and channels."""
+
+    size: int
+    channels: int
+
+
+def canonical_json(value: object) -> str:
+    """Sorted keys, no spaces, no NaN: one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def sha256_json(value: object) -> str:
+    """SHA-256 (hex) of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def named_version(name: str, version: int) -> str:
+    """'digits@1': how a dataset or model is named in a RunSpec."""
+    return f"{name}@{version}"
+
+
+def split_version(versioned: str) -> tuple[str, int]:
+    """The name and version of 'digits@1'."""
+    name, _, version = versioned.rpartition("@")
+    return name, int(version)

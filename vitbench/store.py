@@ -1,0 +1,174 @@
+"""ResultStore: the folder of one study's runs. A run is there whole or not at all."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ValidationError
+
+from vitbench.record import DamagedRecord, Failure, RunRecord
+
+RECORD, FAILURE, LOGITS = "record.json", "failure.json", "logits.npy"
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+
+
+class StoreError(ValueError):
+    """The results folder cannot be used; the message says why and what to do."""
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write `text` to a temporary name, sync, rename: a reader sees the old file or the new one, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ResultStore:
+    """Records, failures and logits of one study under `folder`.
+
+    Layout: runs/<run id>/{record.json, logits.npy} or runs/<run id>/failure.json; a temporary name begins
+    with a dot. What is replaced or damaged is moved to replaced/ or damaged/, never deleted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+
+    def prepare(self) -> None:
+        """Make the folder and drop what a killed worker left half-written. Raises StoreError if unwritable."""
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".writable.{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(f"cannot write results to {self.folder}: {error.strerror}. "
+                             "Choose another folder with --results DIR") from None
+        for half in self.runs.glob(".*"):
+            shutil.rmtree(half, ignore_errors=True)
+
+    def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None) -> None:
+        """Store a finished run. Where one is already there, that one stays (a run is counted once)."""
+        with self._staged(record.run_id) as stage:
+            if logits_IC is not None:
+                with (stage / LOGITS).open("wb") as file:
+                    np.save(file, logits_IC, allow_pickle=False)
+                    file.flush()
+                    os.fsync(file.fileno())
+            write_atomically(stage / RECORD, record.to_json())
+
+    def write_failure(self, failure: Failure) -> None:
+        """Store why a run has no numbers."""
+        with self._staged(failure.run_id) as stage:
+            write_atomically(stage / FAILURE, failure.model_dump_json() + "\n")
+
+    @contextlib.contextmanager
+    def _staged(self, run_id: str) -> Iterator[Path]:
+        stage = self.runs / f".{run_id}.{os.getpid()}"
+        try:
+            stage.mkdir(parents=True)
+            yield stage
+            _sync_folder(stage)
+            try:
+                stage.rename(self.runs / run_id)
+            except OSError:
+                if not (self.runs / run_id).exists():
+                    raise
+            _sync_folder(self.runs)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+    def ids(self) -> set[str]:
+        """Ids of all runs that ended, well or not; opens no file."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.runs) as entries:
+            return {entry.name for entry in entries if not entry.name.startswith(".")}
+        return set()
+
+    def failed(self, run_ids: Iterable[str]) -> set[str]:
+        """Those of `run_ids` that failed; opens no file."""
+        return {i for i in run_ids if (self.runs / i / FAILURE).exists()}
+
+    def read(self, run_id: str) -> RunRecord | Failure:
+        """What run `run_id` left. Raises DamagedRecord, or KeyError where there is nothing."""
+        folder = self.runs / run_id
+        if not folder.is_dir():
+            raise KeyError(run_id)
+        name = FAILURE if (folder / FAILURE).exists() else RECORD
+        try:
+            if (folder / name).stat().st_size > MAX_RECORD_BYTES:
+                raise DamagedRecord(f"{name} is larger than {MAX_RECORD_BYTES:,} bytes")
+            text = (folder / name).read_bytes()
+        except OSError as error:
+            raise DamagedRecord(f"{name}: {error.strerror}") from None
+        if name == RECORD:
+            found: RunRecord | Failure = RunRecord.from_json(text)
+        else:
+            try:
+                found = Failure.model_validate_json(text)
+            except ValidationError:
+                raise DamagedRecord(f"{FAILURE} is not whole") from None
+        if found.run_id != run_id:
+            raise DamagedRecord(f"{name} belongs to run {found.run_id}")
+        return found
+
+    def logits_IC(self, run_id: str) -> npt.NDArray[np.float16]:
+        """Test logits (images I, classes C) of a run. Raises FileNotFoundError where they were not kept."""
+        logits: npt.NDArray[np.float16] = np.load(self.runs / run_id / LOGITS, allow_pickle=False)
+        return logits
+
+    def set_aside(self, run_id: str, shelf: str) -> Path:
+        """Move a run's folder to damaged/ or replaced/, so that the run can be done again."""
+        target = self.folder / shelf / f"{run_id}.{time.time_ns()}"
+        target.parent.mkdir(exist_ok=True)
+        (self.runs / run_id).rename(target)
+        return target
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold this study for one driver. Raises StoreError naming the other one. Dies with the process."""
+        descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(f"{self.folder} is in use by {_holder(descriptor)}; "
+                                 "wait for it to end, or stop it") from None
+            os.ftruncate(descriptor, 0)
+            me = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
+            os.pwrite(descriptor, json.dumps(me).encode(), 0)
+            yield
+            os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        other = json.loads(os.pread(descriptor, 4096, 0))
+        return f"another driver (pid {other['pid']} on {other['host']}, since {other['since']})"
+    except (ValueError, KeyError, TypeError):
+        return "another driver"

@@ -1,0 +1,103 @@
+"""Which images a run sees: stratified, nested, paired over models, named by a hash (protocol rules 1-3)."""
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+VALIDATION_EVERY = 5  # positions 5, 10, 15, ... of each class's permutation
+
+
+class EmptyClass(ValueError):
+    """A share that leaves a class without an image, or asks for more than it has."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Images a class: drawn, and how they part into training and validation (all 0 if any class would have none)."""
+
+    drawn: tuple[int, ...]
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+
+    @property
+    def has_validation(self) -> bool:
+        """True if every class has a validation image."""
+        return sum(self.validation) > 0
+
+
+def counts(class_counts: tuple[int, ...], *, fraction: str | None = None,
+           images_per_class: int | None = None) -> Counts:
+    """Images a class for an exact decimal `fraction`, floor(f N + 1/2), or a number a class.
+
+    Raises EmptyClass with the class and the smallest share that would do.
+    """
+    if images_per_class is not None:
+        short = min(range(len(class_counts)), key=class_counts.__getitem__)
+        if class_counts[short] < images_per_class:
+            raise EmptyClass(f"class {short} has {class_counts[short]} training images; "
+                             f"at most {class_counts[short]} a class can be drawn; found {images_per_class}")
+        drawn = (images_per_class,) * len(class_counts)
+    else:
+        assert fraction is not None
+        drawn = tuple(floor(Fraction(fraction) * n + Fraction(1, 2)) for n in class_counts)
+    if 0 in drawn:
+        empty = drawn.index(0)
+        least = 1 / (2 * class_counts[empty]) if class_counts[empty] else float("nan")
+        raise EmptyClass(f"class {empty} with {class_counts[empty]} training images gets none; "
+                         f"at least {least:.4g} is needed; found {fraction}")
+    validation = tuple(k // VALIDATION_EVERY for k in drawn)
+    if 0 in validation:
+        validation = (0,) * len(drawn)
+    return Counts(drawn, tuple(k - v for k, v in zip(drawn, validation, strict=True)), validation)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Sorted indices into the training split."""
+
+    train: Ints
+    validation: Ints
+
+    @property
+    def drawn(self) -> Ints:
+        """Both parts, sorted."""
+        return np.sort(np.concatenate([self.train, self.validation]))
+
+    @property
+    def sha256(self) -> str:
+        """Names the drawn images: SHA-256 of the sorted indices as decimal text, one a line."""
+        return hashlib.sha256("\n".join(map(str, self.drawn.tolist())).encode()).hexdigest()
+
+
+def draw(labels_N: npt.NDArray[np.integer], wanted: Counts, rng: np.random.Generator) -> Subset:
+    """The first `wanted.drawn` images of one permutation for each class, every fifth of them for validation.
+
+    Nested: the same generator state gives a smaller share's subset inside a larger one's, part by part
+    where both have validation.
+    """
+    train, validation = [], []
+    for label, k in enumerate(wanted.drawn):
+        prefix = rng.permutation(np.flatnonzero(labels_N == label))[:k]
+        held_out = np.arange(1, k + 1) % VALIDATION_EVERY == 0
+        if not wanted.has_validation:
+            held_out[:] = False
+        train.append(prefix[~held_out])
+        validation.append(prefix[held_out])
+    return Subset(np.sort(np.concatenate(train)), np.sort(np.concatenate(validation)))
+
+
+def stratified_sample(labels_N: npt.NDArray[np.integer], limit: int, rng: np.random.Generator) -> Ints:
+    """Sorted positions of at most `limit` items, classes in proportion (largest remainder)."""
+    if len(labels_N) <= limit:
+        return np.arange(len(labels_N))
+    classes, sizes = np.unique(labels_N, return_counts=True)
+    exact = sizes * limit / len(labels_N)
+    share = np.floor(exact).astype(int)
+    share[np.argsort(share - exact, kind="stable")[: limit - share.sum()]] += 1
+    picked = [rng.permutation(np.flatnonzero(labels_N == c))[:k] for c, k in zip(classes, share, strict=True)]
+    return np.sort(np.concatenate(picked))
