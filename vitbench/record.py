@@ -147,7 +147,7 @@ class RunRecord(Frozen):
 
 def pack_hits(correct_I: npt.NDArray[np.bool_]) -> str:
     """Base64 of one bit an image."""
-    return base64.b64encode(np.packbits(correct_I)).decode("ascii")
+    return base64.b64encode(np.packbits(correct_I).tobytes()).decode("ascii")
 
 
 class Failure(Frozen):

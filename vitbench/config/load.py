@@ -182,8 +182,8 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
 
     check("dataset", raw.get("dataset"), "dataset")
     for position, entry in enumerate(raw["models"] if isinstance(raw.get("models"), list) else []):
-        name = entry.get("name") if isinstance(entry, dict) else entry
-        check("model", name.partition(":")[0] if isinstance(name, str) else None, f"models[{position}].name")
+        given = entry.get("name") if isinstance(entry, dict) else entry
+        check("model", given.partition(":")[0] if isinstance(given, str) else None, f"models[{position}].name")
     for position, claim in enumerate(study.claims):
         check("claim", claim, f"claims[{position}]")
     places = [f"models[{i}].label" for i in loaded.kept_models]

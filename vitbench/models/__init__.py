@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import ValidationError
 
@@ -82,6 +82,5 @@ def build(name: str, size: str | None, options: Mapping[str, Any], image: ImageS
     entry = MODELS.get(name)
     full, _ = resolve(name, size, options)
     entry.meta.check(full, image)
-    module: Any = entry.build(image, num_classes) if entry.meta.options is NoOptions \
-        else entry.build(image, num_classes, full)
-    return module
+    builder = cast("Callable[..., nn.Module]", entry.build)
+    return builder(image, num_classes, *([] if entry.meta.options is NoOptions else [full]))
