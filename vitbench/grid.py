@@ -1,13 +1,13 @@
 """From a Study to its runs: every combination, in the order in which they are done."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from vitbench.config import ModelEntry, Study
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Recipe, RunSpec, Setting, StreamSeeds
+from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting
 
 
 @dataclass(frozen=True)
@@ -29,33 +29,40 @@ class Run:
         return f"{self.spec.budget.unit}:{self.spec.budget.amount}"
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    """What the grid must know of a model to name its runs: version, and options that differ from the size's own."""
+class ModelFacts(Frozen):
+    """What a study's results must know of a model without importing it."""
 
     versioned: str
-    options: Mapping[str, Any]
+    family: str
+    options: dict[str, Any]  # those that differ from the size's own
 
 
-def expand(study: Study, dataset: str, models: Mapping[str, ModelFacts],
-           plugins: Mapping[str, str]) -> list[Run]:
-    """All runs, seed by seed, so that a study cut short still has whole comparisons.
+class Resolved(Frozen):
+    """A study's names made definite, written beside its records, so that they are read without any plug-in."""
 
-    `dataset` is the versioned name, `models` maps labels to facts, `plugins` names to source hashes.
-    """
-    return list(_expand(study, dataset, models, plugins))
+    dataset: str
+    train_counts: tuple[int, ...]
+    test_images: int
+    num_classes: int
+    models: dict[str, ModelFacts]  # by label
+    plugins: dict[str, str]  # name -> SHA-256 of the source
 
 
-def _expand(study: Study, dataset: str, models: Mapping[str, ModelFacts],
-            plugins: Mapping[str, str]) -> Iterator[Run]:
+def expand(study: Study, resolved: Resolved) -> list[Run]:
+    """All runs, seed by seed, so that a study cut short still has whole comparisons."""
+    return list(_expand(study, resolved))
+
+
+def _expand(study: Study, resolved: Resolved) -> Iterator[Run]:
     shares: list[dict[str, Any]] = [{"fraction": f} for f in study.fractions or ()]
     shares += [{"images_per_class": k} for k in study.images_per_class or ()]
+    recipes = {entry.label: recipe_of(study, entry) for entry in study.models}
     for seed, budget, regime, share, entry in product(study.seeds, study.budgets, study.regimes, shares,
                                                       study.models):
-        facts = models[entry.label]
-        used = {name: plugins[name] for name in (entry.name, study.dataset) if name in plugins}
-        spec = RunSpec(dataset=dataset, model=facts.versioned, size=entry.size, options=dict(facts.options),
-                       seed=seed, streams=StreamSeeds(), recipe=recipe_of(study, entry), regime=regime,
+        facts = resolved.models[entry.label]
+        used = {name: resolved.plugins[name] for name in (entry.name, study.dataset) if name in resolved.plugins}
+        spec = RunSpec(dataset=resolved.dataset, model=facts.versioned, size=entry.size, options=facts.options,
+                       seed=seed, recipe=recipes[entry.label], regime=regime,
                        budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)
         yield Run(entry.label, "default", spec)
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ class ResultStore:
         self.runs = folder / "runs"
 
     def prepare(self) -> None:
-        """Make the folder and drop what a killed worker left half-written. Raises StoreError if unwritable."""
+        """Make the folder. Raises StoreError if it is unwritable."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f".writable.{os.getpid()}"
@@ -68,8 +68,18 @@ class ResultStore:
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error.strerror}. "
                              "Choose another folder with --results DIR") from None
+
+    def clean(self) -> None:
+        """Drop what killed workers left half-written. Only for the driver that holds the lock."""
         for half in self.runs.glob(".*"):
             shutil.rmtree(half, ignore_errors=True)
+
+    def write_subset(self, sha256: str, content: Mapping[str, object]) -> None:
+        """Keep the index list that records name by its hash, once."""
+        path = self.folder / "subsets" / f"{sha256}.json"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, json.dumps(content) + "\n")
 
     def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None) -> None:
         """Store a finished run. Where one is already there, that one stays (a run is counted once)."""

@@ -74,6 +74,18 @@ class Subset:
         return hashlib.sha256("\n".join(map(str, self.drawn.tolist())).encode()).hexdigest()
 
 
+LISTED_BELOW = 0.5  # larger subsets are named by hash and rule: the list would be most of the dataset
+
+
+def index_file(chosen: Subset, dataset: str, share: str, seed: int, total: int) -> dict[str, object]:
+    """What is kept with a study to answer 'which images exactly?'; `seed` is that of the subset stream."""
+    content: dict[str, object] = {"dataset": dataset, "share": share, "seed": seed, "sha256": chosen.sha256,
+                                  "rule": "vitbench.subset.draw of vitbench.streams.Streams.subset_rng"}
+    if len(chosen.drawn) < LISTED_BELOW * total:
+        content |= {"train": chosen.train.tolist(), "validation": chosen.validation.tolist()}
+    return content
+
+
 def draw(labels_N: npt.NDArray[np.integer], wanted: Counts, rng: np.random.Generator) -> Subset:
     """The first `wanted.drawn` images of one permutation for each class, every fifth of them for validation.
 

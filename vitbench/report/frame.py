@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from functools import cache, partial
 from typing import Any
 
+from vitbench import subset
 from vitbench.config import FitRule
-from vitbench.grid import Run
+from vitbench.grid import Resolved, Run
 from vitbench.metrics import fit_state, over_confident, overfitting
 from vitbench.record import DamagedRecord, Failure, RunRecord
 
@@ -76,21 +78,11 @@ class Frame:
     records: dict[str, RunRecord]  # by run id, for curves
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What rows of failed runs are filled from: known before training."""
-
-    family: dict[str, str]  # label -> family
-    counts: dict[str, tuple[int, int, int]]  # share as written -> drawn, train, validation images
-    train_total: int
-    test_images: int
-    num_classes: int
-
-
-def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure], facts: Facts,
-          rule: FitRule) -> Frame:
+def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure],
+          resolved: Resolved, rule: FitRule) -> Frame:
     """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one."""
     rows, missing, damaged, records = [], [], {}, {}
+    counts = cache(partial(subset.counts, resolved.train_counts))
     for run in runs:
         run_id = run.spec.run_id
         try:
@@ -104,24 +96,26 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
             continue
         if isinstance(found, RunRecord):
             records[run_id] = found
-        rows.append(row(study, run, found, facts, rule))
+        drawn = counts(fraction=run.spec.fraction, images_per_class=run.spec.images_per_class)
+        rows.append(row(study, run, found, resolved, drawn, rule))
     return Frame(study, tuple(rows), tuple(missing), damaged, records)
 
 
-def row(study: str, run: Run, found: RunRecord | Failure, facts: Facts, rule: FitRule) -> Row:
-    """One run's row."""
+def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, counts: subset.Counts,
+        rule: FitRule) -> Row:
+    """One run's row; what was known before training is there for failed runs too."""
     spec = run.spec
-    drawn, train, validation = facts.counts[run.share]
     record = found if isinstance(found, RunRecord) else None
     measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
-        family=facts.family[run.label], size=spec.size, options=spec.options, fraction=drawn / facts.train_total,
-        drawn_images=drawn, train_images=train, val_images=validation, test_images=facts.test_images,
+        family=resolved.models[run.label].family, size=spec.size, options=spec.options,
+        fraction=sum(counts.drawn) / sum(resolved.train_counts), drawn_images=sum(counts.drawn),
+        train_images=sum(counts.train), val_images=sum(counts.validation), test_images=resolved.test_images,
         seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,
         setting=run.setting, precision=spec.recipe.precision,
         outcome=record.outcome if record else "failed", reason=found.reason,
-        chance_accuracy=1 / facts.num_classes, numerics=spec.numerics, **measured)
+        chance_accuracy=1 / resolved.num_classes, numerics=spec.numerics, **measured)
 
 
 _MEASURED = ("test_accuracy", "test_loss", "val_accuracy", "val_loss", "clean_train_accuracy", "clean_train_loss",

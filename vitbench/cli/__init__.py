@@ -1,0 +1,28 @@
+"""The command line: parse, call one function, print. Exit status 0 done, 1 some runs failed, 2 bad input, 130 stopped."""
+
+import sys
+
+from vitbench.cli.app import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Entry point. Errors that a user can mend are one message on standard error, never a traceback."""
+    from vitbench.cli.errors import explained
+
+    try:
+        status = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: `vitbench ... | head`
+        status = 0
+    except Exception as error:
+        message = explained(error)
+        if message is None:
+            raise
+        print(message, file=sys.stderr)
+        status = 2
+    sys.exit(status)

@@ -1,0 +1,145 @@
+"""What the commands do once their arguments are read."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from vitbench.config import BadStudy, Loaded, Mistake, find, load
+from vitbench.config.load import shipped_studies
+from vitbench.datasets import DATASETS
+from vitbench.grid import Run, select
+from vitbench.live import running
+from vitbench.models import MODELS
+from vitbench.record import Failure
+from vitbench.report.frame import Frame, build
+from vitbench.store import ResultStore, write_atomically
+from vitbench.study.execute import Options, Summary, execute
+from vitbench.study.folder import StudyFolder
+from vitbench.study.meaning import resolved
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+
+
+def run_study(study: str, results: Path, overrides: list[str], only: str | None, options: Options, *,
+              allow_plugins: bool, quiet: bool) -> int:
+    """Load, check, execute, report; the exit status."""
+    from vitbench.cli.display import display
+
+    loaded = load(find(study, results), overrides)
+    _refuse_strange_plugins(loaded, results, allow_plugins)
+    meaning, names = resolved(loaded, import_plugins=True)
+    folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
+    console = _console()
+    runs = select(folder.runs, only)
+    with display(console, runs, quiet) as shown:
+        summary = execute(folder, runs, loaded.plugin_files(), options, shown)
+    _closing(console, folder, summary)
+    return 1 if summary.failed else 0
+
+
+def _refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
+    home = loaded.folder.resolve()
+    stored = (loaded.folder / "study.yaml").is_file() or home.is_relative_to(results.resolve())
+    strange = [path for path in loaded.plugin_files().values() if stored or not path.resolve().is_relative_to(home)]
+    if strange and not allowed:
+        raise BadStudy(loaded.source, [Mistake("plugins", f"{path} is code from outside the study's own folder; "
+                                               "read it, then add --allow-plugins") for path in strange])
+
+
+def _closing(console: Console, folder: StudyFolder, summary: Summary) -> None:
+    """The table and where the page lies; failures last, where they are seen."""
+    from vitbench.cli.show import print_table
+
+    page = folder.store.folder / "report.html"
+    if summary.done or summary.diverged or summary.failed or not page.exists():
+        frame = build(folder.name, folder.runs, folder.store.read, folder.resolved, folder.study.fit)
+        print_table(console, frame)
+        page = write_report(folder, frame)
+    else:
+        console.print(f"nothing to do: all {summary.already} runs are there")
+    if summary.already and summary.done:
+        console.print(f"{summary.already} runs were there already, {summary.done} are new")
+    for end in summary.failed:
+        console.print(f"failed: {end.spec.run_id}: {end.reason} (vitbench logs {end.spec.run_id})")
+    if summary.stopped:
+        console.print(f"stopped: {summary.stopped}; {summary.left} runs are left, the same command goes on from here")
+    console.print(f"report: {page}")
+
+
+def write_report(folder: StudyFolder, frame: Frame) -> Path:
+    """Write report.html and table.md; the page's path."""
+    from vitbench.report import render
+    from vitbench.report.html import page
+    from vitbench.report.tables import summary
+
+    write_atomically(folder.store.folder / "table.md", render.markdown(summary(frame)))
+    path = folder.store.folder / "report.html"
+    write_atomically(path, page(frame, folder.study))
+    return path
+
+
+def plan_study(study: str, results: Path, overrides: list[str]) -> None:
+    """Counts of runs by model and share, from the study file and the results folder."""
+    from vitbench.cli.show import print_plan
+
+    loaded = load(find(study, results), overrides)
+    meaning, names = resolved(loaded, import_plugins=False)
+    folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
+    print_plan(_console(), folder)
+
+
+def show_status(folder: StudyFolder) -> None:
+    """How many runs are done, running, failed and to do, for each model; opens no record."""
+    from vitbench.cli.show import print_status
+
+    print_status(_console(), folder, running(folder.store.folder / "live"))
+
+
+def show_logs(run_id: str, results: Path) -> None:
+    """What a run left. Raises BadStudy where none or several begin with `run_id`."""
+    found = sorted(p for p in results.glob(f"*/runs/{run_id}*") if run_id.isalnum())
+    if len({p.name for p in found}) != 1:
+        several = ", ".join(p.name for p in found[:5])
+        raise BadStudy(run_id, [Mistake("", f"{len(found)} runs in {results} begin with this id"
+                                            + (f": {several}" if several else "; `vitbench export` lists the ids"))])
+    ended = ResultStore(found[0].parent.parent).read(found[0].name)
+    spec = ended.spec
+    print(f"run {ended.run_id}: {spec.model} {spec.size or ''} on {spec.dataset}, "
+          f"{spec.fraction or spec.images_per_class}, seed {spec.seed}")
+    if isinstance(ended, Failure):
+        print(f"failed: {ended.reason}\n{ended.traceback}".rstrip())
+    else:
+        print(f"{ended.outcome}: {ended.reason or f'test accuracy {ended.final.test_accuracy:.4f}'}")
+
+
+def _models(_: Path) -> Iterator[str]:
+    for name in MODELS.names():
+        meta = MODELS.get(name).meta
+        yield f"{name}\t{meta.family}\t{' '.join(meta.sizes) or 'one size'}"
+
+
+def _datasets(_: Path) -> Iterator[str]:
+    for name in DATASETS.names():
+        meta = DATASETS.get(name).meta
+        yield (f"{name}\t{sum(meta.train_counts)} train, {sum(meta.test_counts)} test\t{meta.num_classes} classes\t"
+               f"{meta.image.size}x{meta.image.size}x{meta.image.channels}")
+
+
+def _studies(results: Path) -> Iterator[str]:
+    files = {p.stem: p for folder in (shipped_studies(), Path("configs/studies")) for p in folder.glob("*.yaml")}
+    files |= {p.parent.name: p for p in results.glob("*/study.yaml")}
+    for name, path in sorted(files.items()):
+        try:
+            loaded = load(path)
+        except BadStudy:
+            loaded = None
+        question = loaded.study.question if loaded and loaded.study else "not readable"
+        yield f"{name}\t{' '.join(question.split())}"
+
+
+LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "studies": _studies}

@@ -1,0 +1,25 @@
+"""Which exceptions are messages to the user."""
+
+import errno
+
+import click
+
+
+def explained(error: Exception) -> str | None:
+    """The text to show instead of a traceback, or None for a fault of ours."""
+    if isinstance(error, click.exceptions.Abort):
+        return "stopped"
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        hint = f"\nTry '{context.command_path} --help'." if context else ""
+        return f"error: {error.format_message()}{hint}"
+    if isinstance(error, OSError) and error.errno in _PLACES:
+        return f"error: {error.filename or 'results'}: {error.strerror}"
+    # Every error of ours that a user can mend is a ValueError with a whole sentence; others are faults.
+    if isinstance(error, ValueError) and type(error).__module__.startswith("vitbench."):
+        return "\n".join(f"error: {line}" for line in str(error).splitlines())
+    return None
+
+
+_PLACES = {errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EDQUOT, errno.ENAMETOOLONG,
+           errno.EFBIG, errno.EISDIR}

@@ -1,0 +1,88 @@
+"""Tables for the terminal: short, aligned, nothing that is not in the full table."""
+
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from vitbench import subset
+from vitbench.live import Progress
+from vitbench.report.frame import Frame
+from vitbench.report.tables import summary
+from vitbench.study.folder import StudyFolder
+
+# Columns of the full table that fit a terminal of 100 characters.
+SHORT = ("label", "share", "train_images", "n", "test_accuracy", "gap", "time_harm", "fit_state", "seconds")
+
+
+def print_table(console: Console, frame: Frame) -> None:
+    """The study's summary in the columns that fit; `tables` prints the whole one."""
+    table = summary(frame, mixed_devices=True)
+    places = [i for i, column in enumerate(table.columns) if column.name in SHORT]
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for i in places:
+        column = table.columns[i]
+        grid.add_column(Text(column.heading), justify="right" if column.numeric else "left", no_wrap=True)
+    for row in table.rows:
+        grid.add_row(*(Text(row[i].text) for i in places))
+    console.print(grid)
+    for line in table.footnotes:
+        console.print(line)
+
+
+def print_plan(console: Console, folder: StudyFolder) -> None:
+    """Shares with their images, then models with their runs."""
+    counts = {}
+    for run in folder.runs:
+        counts[run.share] = subset.counts(folder.resolved.train_counts, fraction=run.spec.fraction,
+                                          images_per_class=run.spec.images_per_class)
+    grid = _grid("share", "drawn", "train", "validation", "per class")
+    for share, count in counts.items():
+        low, high = min(count.drawn), max(count.drawn)
+        grid.add_row(share, str(sum(count.drawn)), str(sum(count.train)), str(sum(count.validation) or "none"),
+                     str(low) if low == high else f"{low}-{high}")
+    console.print(grid)
+    _print_runs(console, folder, [])
+    seeds = len(folder.study.seeds)
+    if seeds < 6:
+        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from six on they can carry a claim")
+
+
+def print_status(console: Console, folder: StudyFolder, live: list[Progress]) -> None:
+    """Counts for each model, and what runs now."""
+    _print_runs(console, folder, live)
+    for run in live:
+        lost = " (lost: nothing heard for a minute)" if run.lost else ""
+        loss = "" if run.train_loss is None else f", train loss {run.train_loss:.3f}, test loss {run.test_loss:.3f}"
+        console.print(f"running: {run.run_id}, step {run.step} of {run.steps}{loss}{lost}")
+
+
+def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> None:
+    ended = folder.store.ids()
+    runs = folder.runs
+    ids = {run.spec.run_id for run in runs}
+    failed = folder.store.failed(ended & ids)
+    working = {run.run_id for run in live if not run.lost}
+    totals: dict[str, Counter[str]] = {}
+    for run in runs:
+        run_id = run.spec.run_id
+        state = "failed" if run_id in failed else "done" if run_id in ended else \
+            "running" if run_id in working else "to do"
+        totals.setdefault(run.label, Counter())[state] += 1
+    states = ("done", "running", "failed", "to do")
+    grid = _grid("model", "runs", *states)
+    for label, count in totals.items():
+        grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in states))
+    total = sum(totals.values(), Counter())
+    grid.add_row("all", str(total.total()), *(str(total[state]) for state in states))
+    console.print(grid)
+    if ended - ids:
+        console.print(f"{len(ended - ids)} runs of an earlier form of this study stay in {folder.store.runs}")
+
+
+def _grid(*headings: str) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for i, heading in enumerate(headings):
+        grid.add_column(heading, justify="left" if i == 0 else "right", no_wrap=True)
+    return grid

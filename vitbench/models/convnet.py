@@ -1,0 +1,40 @@
+"""A plain CNN with a stem made for small images."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from vitbench.models import MODELS, ModelMeta
+from vitbench.spec import Frozen, ImageSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(Frozen):
+    """Options of `convnet`; a size sets both."""
+
+    width: Annotated[int, Field(ge=1, le=4096)] = 32
+    convs_per_stage: Annotated[int, Field(ge=1, le=16)] = 1
+
+
+def _card(options: Options, image: ImageSpec) -> dict[str, Any]:
+    return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": -(-image.size // 4),
+            "normalisation": "BatchNorm", "regularisers": "weight decay"}
+
+
+SIZES = {
+    "xs": {"width": 14, "convs_per_stage": 1},
+    "s": {"width": 32, "convs_per_stage": 1},
+    "m": {"width": 64, "convs_per_stage": 1},
+    "l": {"width": 72, "convs_per_stage": 2},
+    "xl": {"width": 144, "convs_per_stage": 2},
+}
+
+
+@MODELS.add("convnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card))
+def convnet(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
+    """Convolutional network; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""
+    from vitbench.nn.convnet import ConvNet
+
+    return ConvNet(**options.model_dump(), channels=image.channels, num_classes=num_classes)

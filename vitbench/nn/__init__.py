@@ -1,0 +1,1 @@
+"""The torch modules behind our own models."""

@@ -1,0 +1,1 @@
+"""Running a study: what its file means, which runs it lacks, and the engine that does them."""

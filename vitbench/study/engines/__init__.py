@@ -1,0 +1,1 @@
+"""Engines: where runs are computed. One file each."""

@@ -1,0 +1,123 @@
+"""A study's results folder: its study.yaml, its definite names, how it is executed, and what changed."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from vitbench.config import BadStudy, Mistake, Study, load
+from vitbench.environment import describe, environment_id
+from vitbench.grid import Resolved, Run, expand
+from vitbench.record import Execution
+from vitbench.spec import sha256_json
+from vitbench.store import ResultStore, StoreError, write_atomically
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - a study file may hold none
+        return True
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """A study with its runs, at rest under `store.folder`."""
+
+    name: str
+    study: Study
+    resolved: Resolved
+    store: ResultStore
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every run of the study as it stands now."""
+        return expand(self.study, self.resolved)
+
+    @classmethod
+    def open(cls, study: str, results: Path) -> "StudyFolder":
+        """The folder of a study that was run: a name under `results`, or the folder itself. Raises BadStudy."""
+        folder = next((f for f in (results / study, Path(study)) if (f / "study.yaml").is_file()), None)
+        if folder is None:
+            known = sorted(p.parent.name for p in results.glob("*/study.yaml"))
+            raise BadStudy(study, [Mistake("", f"no results in {results}; there are: {', '.join(known) or 'none'}. "
+                                               "`vitbench run` makes them")])
+        loaded = load(folder / "study.yaml")
+        # Names are as they were when it ran: results stay readable where a model or plug-in is gone.
+        unreadable = [m for m in loaded.mistakes
+                      if not m.message.startswith("unknown ") and not m.path.startswith("plugins")]
+        if loaded.study is None or unreadable:
+            raise BadStudy(loaded.source, unreadable or list(loaded.mistakes))
+        try:
+            names = Resolved.model_validate_json((folder / "resolved.json").read_text())
+        except (OSError, ValidationError):
+            raise BadStudy(str(folder / "resolved.json"), [
+                Mistake("", f"missing or damaged; `vitbench run {loaded.name}` writes it again")]) from None
+        return cls(folder.name, loaded.study, names, ResultStore(folder))
+
+    def write(self, plugins: dict[str, Path]) -> list[str]:
+        """Write study.yaml, resolved.json and the plug-ins; returns what changed since the study was last run."""
+        folder = self.store.folder
+        content = self.study.model_dump(mode="json") | {"plugins": [f"plugins/{n}.py" for n in plugins]}
+        text = yaml.dump(content, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
+        before = folder / "study.yaml"
+        changes = []
+        if before.exists() and before.read_text() != text:
+            changes = _changes(yaml.safe_load(before.read_text()), yaml.safe_load(text))
+            (folder / "earlier").mkdir(exist_ok=True)
+            write_atomically(folder / "earlier" / f"{sha256_json(before.read_text())[:16]}.yaml", before.read_text())
+        for name, path in plugins.items():
+            (folder / "plugins").mkdir(exist_ok=True)
+            write_atomically(folder / "plugins" / f"{name}.py", path.read_text())
+        write_atomically(folder / "resolved.json", self.resolved.model_dump_json(indent=1) + "\n")
+        write_atomically(before, text)
+        return changes
+
+
+def _changes(old: Any, new: Any) -> list[str]:
+    """'fractions: [0.1] -> [0.1, 1]' for each key that differs."""
+    keys = dict.fromkeys([*old, *new]) if isinstance(old, dict) and isinstance(new, dict) else {}
+    return [f"{key}: {_short(old.get(key))} -> {_short(new.get(key))}" for key in keys if old.get(key) != new.get(key)]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def execution(store: ResultStore, wanted: str, machine: "Machine", version: str) -> Execution:
+    """How this study is computed: the device is chosen when it starts and kept when it is resumed.
+
+    Raises StoreError where the device is not here, or is another than the study's earlier runs had.
+    """
+    path = store.folder / "execution.json"
+    before = None
+    if path.exists():
+        try:
+            before = Execution.model_validate_json(path.read_text()).device
+        except ValidationError:
+            raise StoreError(f"{path} is damaged; remove it to choose the device again") from None
+    device = wanted if wanted != "auto" else before or ("cuda" if machine.cuda else "cpu")
+    if before not in (None, device):
+        raise StoreError(f"this study was started on {before}, and one study never mixes devices; found "
+                         f"device={device}. Use device={before}, or another --results folder")
+    if device == "cuda" and not machine.cuda:
+        raise StoreError("device: cuda is not usable here (torch finds no CUDA device); use device=cpu with "
+                         "another --results folder" if before else "device: cuda is not usable here (torch finds "
+                         "no CUDA device); use device=cpu")
+    description = describe(machine.cuda or "" if device == "cuda" else "")
+    place = Execution(device=device, threads=1, deterministic=True, environment=environment_id(description),
+                      code_version=version)
+    (store.folder / "environments").mkdir(exist_ok=True)
+    write_atomically(store.folder / "environments" / f"{place.environment}.json",
+                     json.dumps(description, indent=1) + "\n")
+    write_atomically(path, place.model_dump_json(indent=1) + "\n")
+    return place
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a worker found on this machine."""
+
+    cuda: str | None  # name of the first CUDA device, None where there is none

@@ -1,0 +1,74 @@
+"""The second pass over a study: what its names and numbers mean for this dataset and these models."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vitbench import subset
+from vitbench.config import BadStudy, Loaded, Mistake, Study
+from vitbench.datasets import DATASETS, DatasetMeta
+from vitbench.grid import ModelFacts, Resolved, recipe_of
+from vitbench.models import MODELS, ModelError, check, resolve
+from vitbench.registry import PluginError, UnknownName, load_plugin
+from vitbench.spec import named_version
+
+
+def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
+    """The study and its definite names. Raises BadStudy with the mistakes of both passes in one report."""
+    mistakes = list(loaded.mistakes)
+    study = loaded.study
+    if study is None:
+        raise BadStudy(loaded.source, mistakes)
+    if study.plugins and not import_plugins:
+        mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` does"))
+        raise BadStudy(loaded.source, mistakes)
+    mistakes += _plugin_mistakes(loaded.plugin_files())
+    try:
+        dataset = DATASETS.get(study.dataset).meta
+    except UnknownName:  # reported by the first pass
+        raise BadStudy(loaded.source, mistakes) from None
+    mistakes += _share_mistakes(study, dataset)
+    models: dict[str, ModelFacts] = {}
+    for position, entry in zip(loaded.kept_models, study.models, strict=True):
+        try:
+            meta = MODELS.get(entry.name).meta
+            recipe_of(study, entry)
+            _, options = resolve(entry.name, entry.size, entry.options)
+            check(entry.name, entry.size, entry.options, dataset.image)
+            models[entry.label] = ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family,
+                                             options=options)
+        except UnknownName:
+            continue
+        except ModelError as error:
+            option, _, message = str(error).partition(": ")
+            mistakes.append(Mistake(f"models[{position}].{option}", message))
+        except ValidationError as error:
+            mistakes += [Mistake(f"models[{position}].recipe.{e['loc'][0]}",
+                                 f"{e['msg'].removeprefix('Input ')}; found {e['input']!r}") for e in error.errors()]
+    if mistakes:
+        raise BadStudy(loaded.source, mistakes)
+    return study, Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
+                           test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
+                           plugins=loaded.plugin_hashes())
+
+
+def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:
+    mistakes = []
+    for position, path in enumerate(files.values()):
+        try:
+            load_plugin(path)
+        except PluginError as error:
+            mistakes.append(Mistake(f"plugins[{position}]", str(error)))
+    return mistakes
+
+
+def _share_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
+    wanted = [("fractions", i, {"fraction": f}) for i, f in enumerate(study.fractions or ())]
+    mistakes = []
+    for key, position, share in wanted + [("images_per_class", i, {"images_per_class": k})
+                                          for i, k in enumerate(study.images_per_class or ())]:
+        try:
+            subset.counts(dataset.train_counts, **share)  # type: ignore[arg-type]
+        except subset.EmptyClass as error:
+            mistakes.append(Mistake(f"{key}[{position}]", str(error)))
+    return mistakes

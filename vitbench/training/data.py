@@ -1,0 +1,107 @@
+"""A run's images, resident on the device as uint8 and normalised there by the fraction's own statistics."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitbench import subset
+from vitbench.datasets import Arrays
+from vitbench.streams import Streams
+
+SAMPLE = 1000  # images of each part that inner curve points look at
+TEST_SAMPLE_SEED = 0  # one fixed sample of a dataset's test split for all runs
+
+
+@dataclass(frozen=True)
+class Part:
+    """Images N x C x S x S (uint8, on the device), their labels, and which of them inner curve points look at."""
+
+    images: Tensor
+    labels_N: np.ndarray
+    sample: np.ndarray
+
+    @classmethod
+    def of(cls, images: np.ndarray, labels_N: np.ndarray, rng: np.random.Generator, device: torch.device) -> "Part":
+        """Copy to `device`; the sample is stratified and at most SAMPLE images."""
+        return cls(torch.tensor(images, device=device), labels_N.astype(np.int64),
+                   subset.stratified_sample(labels_N, SAMPLE, rng))
+
+
+class Resident:
+    """The three parts of a run's data, and its training batches as pure functions of the step."""
+
+    def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
+                 device: torch.device) -> None:
+        rng = streams.sample_rng()
+
+        def part(indices: np.ndarray) -> Part:
+            return Part.of(arrays.train_images[indices], arrays.train_labels[indices], rng, device)
+
+        self.train = part(chosen.train)
+        self.validation = part(chosen.validation) if len(chosen.validation) else None
+        self.test = Part.of(arrays.test_images, arrays.test_labels, np.random.default_rng(TEST_SAMPLE_SEED), device)
+        self.batch_size = min(batch_size, len(chosen.train))
+        self._labels = torch.from_numpy(self.train.labels_N).to(device)
+        self._mean, self._inverse_deviation = (t.to(device) for t in statistics(arrays.train_images[chosen.train]))
+        self._streams = streams
+        self._order = lru_cache(maxsize=2)(self._epoch_order)
+
+    def _epoch_order(self, epoch: int) -> np.ndarray:
+        return self._streams.epoch_order(epoch, len(self.train.labels_N))
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """Normalised images and labels of one step: the next `batch_size` of the shuffled passes over the
+        training part, so that every batch is full, whatever the number of images."""
+        images = len(self.train.labels_N)
+        first = step * self.batch_size
+        last = first + self.batch_size
+        passes = [self._order(e)[max(first - e * images, 0):last - e * images]
+                  for e in range(first // images, (last - 1) // images + 1)]
+        chosen = torch.from_numpy(passes[0] if len(passes) == 1 else np.concatenate(passes)).to(self._labels.device)
+        return self.normalised(self.train.images[chosen]), self._labels[chosen]
+
+    def normalised(self, images: Tensor) -> Tensor:
+        """uint8 images as float32 with mean 0 and deviation 1 a channel over the training part."""
+        return (images.float() - self._mean) * self._inverse_deviation
+
+
+def statistics(images: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Mean, and one over the deviation (at least one grey level of 255), per channel as 1 x C x 1 x 1.
+
+    From integer sums, so that the order of images cannot change a bit.
+    """
+    channels = images.shape[1]
+    grey = np.arange(256, dtype=np.int64)
+    means, inverses = [], []
+    for c in range(channels):
+        count = np.bincount(images[:, c].ravel(), minlength=256)
+        n, total, squares = int(count.sum()), int(count @ grey), int(count @ grey**2)
+        means.append(total / n)
+        inverses.append(1 / max(np.sqrt((n * squares - total * total) / n**2), 1.0))
+    shape = (1, channels, 1, 1)
+    return (torch.tensor(means, dtype=torch.float32).view(shape),
+            torch.tensor(inverses, dtype=torch.float32).view(shape))
+
+
+class Segments:
+    """The loader of the Trainer: its epoch e holds the steps up to curve point e, several in each batch.
+
+    A batch is the pair (first step, last step + 1). Lightning charges about 0.3 ms for a batch, whatever is in
+    it; images are fetched in the training step.
+    """
+
+    STEPS_A_BATCH = 16
+
+    def __init__(self, points: list[int]) -> None:
+        self._bounds = list(zip([0, *points], points, strict=False))
+        self._epoch = 0
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        start, end = self._bounds[self._epoch]
+        self._epoch += 1
+        for first in range(start, end, self.STEPS_A_BATCH):
+            yield first, min(first + self.STEPS_A_BATCH, end)

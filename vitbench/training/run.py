@@ -1,0 +1,148 @@
+"""run_one: from a RunSpec to its record and test logits."""
+
+import logging
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+
+from vitbench import cost, datasets, metrics, models, subset
+from vitbench.metrics.classification import correct
+from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
+from vitbench.spec import RunSpec, split_version
+from vitbench.streams import Streams
+from vitbench.training.data import Part, Resident, Segments
+from vitbench.training.module import Classifier, Point
+from vitbench.training.schedule import curve_points
+
+logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run hands to the store: test logits are None where it diverged."""
+
+    record: RunRecord
+    logits_IC: np.ndarray | None
+    index_file: dict[str, object]
+
+
+def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
+            on_start: Callable[[int], None] = lambda steps: None,
+            on_point: Callable[[Point], None] = lambda point: None) -> Finished:
+    """Train and measure one run on `place.device`. Draws nothing that depends on what ran before."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    _prepare_torch(place)
+    device = torch.device(place.device)
+    streams = Streams.of(spec)
+    name, _ = split_version(spec.dataset)
+    meta = datasets.DATASETS.get(name).meta
+    arrays = datasets.load(name)
+    wanted = subset.counts(meta.train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
+    chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())
+    data = Resident(arrays, chosen, streams, spec.recipe.batch_size, device)
+
+    model_name, _ = split_version(spec.model)
+    entry = models.MODELS.get(model_name).meta
+    options, _ = models.resolve(model_name, spec.size, spec.options)
+
+    def build() -> torch.nn.Module:
+        return models.build(model_name, spec.size, spec.options, meta.image, meta.num_classes)
+
+    counted = cost.count(build, meta.image)
+    torch.manual_seed(streams.init_seed())
+    model = build()
+    steps = spec.budget.steps(len(chosen.train), data.batch_size, counted.macs)
+    module = Classifier(model, data, spec.recipe, streams.step_seeds(steps), on_point)
+    on_start(steps)
+    _fit(module, curve_points(steps), device)
+
+    final, logits_IC = _final(module)
+    images_seen = module.points[-1].images_seen if module.points else 0
+    record = RunRecord(
+        run_id=spec.run_id, spec=spec, family=entry.family,
+        outcome="done" if module.diverged_at is None else "diverged",
+        reason=None if module.diverged_at is None else
+        f"loss or weights not finite at the curve point after step {module.diverged_at:,} of {steps:,}",
+        data=Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train), val_images=len(chosen.validation),
+                  test_images=len(arrays.test_labels), num_classes=meta.num_classes, subset=chosen.sha256,
+                  dataset_sha256=meta.sha256),
+        card=entry.card(options, meta.image),
+        cost=Cost(params=counted.params, macs=counted.macs, activations=counted.activations,
+                  train_images_per_second=_rounded(images_seen / max(module.train_seconds, 1e-9)),
+                  peak_memory_bytes=_peak_memory(device), train_seconds=_rounded(module.train_seconds),
+                  eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(time.perf_counter() - clock),
+                  shared=shared),
+        curves=_curves(module.points), final=final,
+        test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, data.test.labels_N)),
+        execution=place, started=started.isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"))
+    share = spec.fraction or f"{spec.images_per_class} a class"
+    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, share, streams.subset,
+                                                         len(arrays.train_labels)))
+
+
+def _prepare_torch(place: Execution) -> None:
+    torch.set_num_threads(place.threads)
+    torch.use_deterministic_algorithms(place.deterministic)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # costs time, guards nothing here
+    torch.set_flush_denormal(True)  # Adam's averages of units that fell silent would slow a run down
+
+
+def _fit(module: Classifier, points: list[int], device: torch.device) -> None:
+    with warnings.catch_warnings():
+        # The loader holds numbers, not images: what Lightning advises about workers does not apply.
+        warnings.filterwarnings("ignore", module="pytorch_lightning")
+        trainer = pl.Trainer(accelerator="gpu" if device.type == "cuda" else "cpu", devices=1,
+                             max_epochs=len(points), logger=False, enable_checkpointing=False,
+                             enable_progress_bar=False, enable_model_summary=False)
+        trainer.fit(module, Segments(points))
+    module.to(device)  # Lightning moves it back to the CPU
+
+
+def _final(module: Classifier) -> tuple[Final, np.ndarray | None]:
+    """Metrics on all images of each part after the last step."""
+    if module.diverged_at is not None:
+        return Final(), None
+    started = time.perf_counter()
+    test_IC = module.logits(module.data.test)
+
+    def both(part: Part, logits_IC: np.ndarray) -> tuple[float, float]:
+        return metrics.cross_entropy(logits_IC, part.labels_N), metrics.accuracy(logits_IC, part.labels_N)
+
+    train = both(module.data.train, module.logits(module.data.train))
+    held_out = module.data.validation
+    validation = both(held_out, module.logits(held_out)) if held_out else (None, None)
+    test = both(module.data.test, test_IC)
+    module.eval_seconds += time.perf_counter() - started
+    return Final(train_loss=train[0], train_accuracy=train[1], val_loss=validation[0], val_accuracy=validation[1],
+                 test_loss=test[0], test_accuracy=test[1]), test_IC
+
+
+def _curves(points: Iterable[Point]) -> Curves:
+    """Columns to 6 significant digits; no validation column where there is no validation."""
+    points = list(points)
+    columns: dict[str, Any] = {}
+    for column in (field.name for field in fields(Point)):
+        values = [getattr(point, column) for point in points]
+        columns[column] = None if None in values else tuple(map(_rounded, values))
+    if not points:
+        columns |= {"val_loss": None, "val_accuracy": None}
+    return Curves(**columns)
+
+
+def _rounded(value: float) -> float:
+    return value if isinstance(value, int) else float(f"{value:.6g}")
+
+
+def _peak_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
