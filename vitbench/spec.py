@@ -28,7 +28,7 @@ class Frozen(BaseModel):
 def exact_decimal(value: object) -> str:
     """`value` as the shortest decimal text, so that .29 means 29/100 and hashes the same as '0.290'."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("Input should be a number")  # noqa: TRY004 - pydantic turns ValueError into a report
+        raise ValueError("Input should be a number")
     try:
         number = Decimal(repr(value) if isinstance(value, float) else str(value))
     except InvalidOperation:

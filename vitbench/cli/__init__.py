@@ -1,4 +1,7 @@
-"""The command line: parse, call one function, print. Exit status 0 done, 1 some runs failed, 2 bad input, 130 stopped."""
+"""The command line: parse, call one function, print.
+
+Exit status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted.
+"""
 
 import sys
 

@@ -39,7 +39,7 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 
 
 @app.command()
-def run(study: StudyArgument,
+def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
                                                               help="Change values of the study file.")] = None,
         results: Results = RESULTS,

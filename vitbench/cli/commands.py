@@ -1,16 +1,14 @@
 """What the commands do once their arguments are read."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
 from vitbench.datasets import DATASETS
-from vitbench.grid import Run, select
+from vitbench.grid import select
 from vitbench.live import running
 from vitbench.models import MODELS
 from vitbench.record import Failure

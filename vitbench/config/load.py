@@ -143,7 +143,8 @@ def _mistake(error: "ErrorDetails") -> Mistake:
         return Mistake(dotted(place), "missing; every study needs it")
     if error["type"] == "literal_error":
         allowed = [part.strip("' ") for part in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        return Mistake(dotted(place), f"should be one of: {', '.join(allowed)}{found}.{nearest(error['input'], allowed)}")
+        near = nearest(error["input"], allowed)
+        return Mistake(dotted(place), f"should be one of: {', '.join(allowed)}{found}.{near}")
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return Mistake(dotted(place), message + (found if place else ""))
 

@@ -23,6 +23,18 @@ class NoOptions(Frozen):
     """The options of a model that has none."""
 
 
+Card = dict[str, str | int | float | bool | None]
+
+
+def _takes_all_images(_options: Any, _image: ImageSpec) -> None:
+    """For models that take any size."""
+
+
+def _no_parts(_options: Any, _image: ImageSpec) -> Card:
+    """For models without stem, patches or normalisation."""
+    return {"regularisers": "weight decay"}
+
+
 @dataclass(frozen=True)
 class ModelMeta:
     """What is known about a model without building it.
@@ -35,8 +47,8 @@ class ModelMeta:
     version: int = 1
     options: type[Frozen] = NoOptions
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    check: Callable[[Any, ImageSpec], None] = lambda options, image: None
-    card: Callable[[Any, ImageSpec], dict[str, str | int | float | bool | None]] = lambda options, image: {}
+    check: Callable[[Any, ImageSpec], None] = _takes_all_images
+    card: Callable[[Any, ImageSpec], Card] = _no_parts
 
 
 MODELS: Registry[ModelMeta] = Registry("model", "vitbench.models")

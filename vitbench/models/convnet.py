@@ -1,10 +1,10 @@
 """A plain CNN with a stem made for small images."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from vitbench.models import MODELS, ModelMeta
+from vitbench.models import MODELS, Card, ModelMeta
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Options(Frozen):
     convs_per_stage: Annotated[int, Field(ge=1, le=16)] = 1
 
 
-def _card(options: Options, image: ImageSpec) -> dict[str, Any]:
+def _card(_options: Options, image: ImageSpec) -> Card:
     return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": -(-image.size // 4),
             "normalisation": "BatchNorm", "regularisers": "weight decay"}
 

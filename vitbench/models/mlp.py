@@ -1,6 +1,6 @@
 """Control: one hidden layer on pixels, with as many parameters as the other families but no idea of an image."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -17,14 +17,11 @@ class Options(Frozen):
     hidden: Annotated[int, Field(ge=1, le=65536)] = 128
 
 
-def _card(options: Options, image: ImageSpec) -> dict[str, Any]:  # noqa: ARG001 - the contract's two arguments
-    return {"stem": "none", "normalisation": "none", "regularisers": "weight decay"}
+SIZES = {size: {"hidden": hidden} for size, hidden in zip(("xs", "s", "m", "l", "xl"), (25, 128, 512, 2048, 7680),
+                                                          strict=True)}
 
 
-SIZES = {"xs": {"hidden": 25}, "s": {"hidden": 128}, "m": {"hidden": 512}, "l": {"hidden": 2048}, "xl": {"hidden": 7680}}
-
-
-@MODELS.add("mlp", ModelMeta("control", options=Options, sizes=SIZES, card=_card))
+@MODELS.add("mlp", ModelMeta("control", options=Options, sizes=SIZES))
 def mlp(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Perceptron with one hidden ReLU layer; sized at 28 x 28 x 1."""
     from torch import nn

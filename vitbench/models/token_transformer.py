@@ -1,10 +1,10 @@
 """Self-attention on pixels or patches as a sequence of vectors."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from vitbench.models import MODELS, ModelError, ModelMeta
+from vitbench.models import MODELS, Card, ModelError, ModelMeta
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _check(options: Options, image: ImageSpec) -> None:
                          f"The nearest that does is {nearest}")
 
 
-def _card(options: Options, image: ImageSpec) -> dict[str, Any]:
+def _card(options: Options, image: ImageSpec) -> Card:
     patch = patch_size(options, image)
     return {"stem": "none", "patch": patch, "tokens": (image.size // patch) ** 2, "normalisation": "LayerNorm",
             "positions": options.positions, "regularisers": "weight decay"}

@@ -70,8 +70,9 @@ class Block(nn.Module):
 class TokenTransformer(nn.Module):
     """Patches, a linear embedding, positions, blocks, the mean over tokens, a linear head."""
 
-    def __init__(self, *, channels: int, image_size: int, num_classes: int, patch_size: int, embed_dim: int,
-                 depth: int, num_heads: int, mlp_ratio: float, positions: str) -> None:
+    def __init__(  # noqa: PLR0913 - the options of the model
+            self, *, channels: int, image_size: int, num_classes: int, patch_size: int, embed_dim: int,
+            depth: int, num_heads: int, mlp_ratio: float, positions: str) -> None:
         super().__init__()
         tokens = (image_size // patch_size) ** 2
         kinds = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}

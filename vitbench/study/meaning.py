@@ -68,7 +68,7 @@ def _share_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
     for key, position, share in wanted + [("images_per_class", i, {"images_per_class": k})
                                           for i, k in enumerate(study.images_per_class or ())]:
         try:
-            subset.counts(dataset.train_counts, **share)  # type: ignore[arg-type]
+            subset.counts(dataset.train_counts, **share)
         except subset.EmptyClass as error:
             mistakes.append(Mistake(f"{key}[{position}]", str(error)))
     return mistakes

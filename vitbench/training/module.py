@@ -43,7 +43,7 @@ class Classifier(pl.LightningModule):
     automatic_optimization = False
 
     def __init__(self, model: nn.Module, data: Resident, recipe: Recipe, step_seeds: list[int],
-                 on_point: Callable[[Point], None]) -> None:
+                 on_point: Callable[[Point], object]) -> None:
         super().__init__()
         self.model, self.data, self.recipe = model, data, recipe
         self.points: list[Point] = []
@@ -75,7 +75,7 @@ class Classifier(pl.LightningModule):
         return logits.float()
 
     def training_step(self, batch: tuple[int, int], _: int) -> None:
-        """All optimiser steps of one batch of steps."""
+        """The optimiser steps from batch[0] up to, not including, batch[1]."""
         started = time.perf_counter()
         optimizer: Any = self.optimizers(use_pl_optimizer=False)
         steps = len(self._step_seeds)
@@ -86,7 +86,7 @@ class Classifier(pl.LightningModule):
             images, labels = self.data.batch(step)
             loss = F.cross_entropy(self(images), labels)
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             norm = nn.utils.clip_grad_norm_(self._weights, self.recipe.gradient_clip or math.inf)
             optimizer.step()
         self._last = (loss.detach(), norm)
@@ -115,10 +115,11 @@ class Classifier(pl.LightningModule):
         self.trainer.should_stop = True
 
     def _add_point(self, step: int, norm: float, train: tuple[float, float]) -> None:
-        validation = self.measure(self.data.validation) if self.data.validation else (None, None)
-        test = self.measure(self.data.test)
+        val_loss, val_accuracy = self.measure(self.data.validation) if self.data.validation else (None, None)
+        test_loss, test_accuracy = self.measure(self.data.test)
         rate = learning_rate(self.recipe, step - 1, len(self._step_seeds))
-        self.points.append(Point(step, step * self.data.batch_size, rate, norm, *train, *validation, *test))
+        self.points.append(Point(step, step * self.data.batch_size, rate, norm, *train, val_loss, val_accuracy,
+                                 test_loss, test_accuracy))
         self._on_point(self.points[-1])
 
     def measure(self, part: Part) -> tuple[float, float]:
