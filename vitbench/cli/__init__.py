@@ -5,6 +5,8 @@ Exit status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted.
 
 import sys
 
+import typer
+
 from vitbench.cli.app import app
 
 __all__ = ["app", "main"]
@@ -16,7 +18,7 @@ def main() -> None:
 
     try:
         status = app(standalone_mode=False)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         status = 130
     except BrokenPipeError:

@@ -2,14 +2,10 @@
 
 import errno
 
-import click
-
 
 def explained(error: Exception) -> str | None:
     """The text to show instead of a traceback, or None for a fault of ours."""
-    if isinstance(error, click.exceptions.Abort):
-        return "stopped"
-    if isinstance(error, click.ClickException):
+    if hasattr(error, "format_message"):  # a usage error of click, or of the copy of click inside typer
         context = getattr(error, "ctx", None)
         hint = f"\nTry '{context.command_path} --help'." if context else ""
         return f"error: {error.format_message()}{hint}"
