@@ -22,6 +22,7 @@ class Row:
     family: str  # attention, convolution, hybrid, control
     size: str | None
     options: dict[str, Any]  # those that differ from the size's own
+    share: str  # the fraction as the study writes it, or 'N a class'
     fraction: float  # share of the training split that was drawn
     drawn_images: int
     train_images: int  # after validation was carved out: the axis of every figure
@@ -74,6 +75,8 @@ class Frame:
     missing: tuple[Run, ...]
     damaged: dict[str, str]  # run id -> what is wrong
     records: dict[str, RunRecord]  # by run id, for curves
+    runs: tuple[Run, ...]  # the whole grid, in its order
+    facts: "Facts"
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
           rule: FitRule) -> Frame:
     """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one."""
     rows, missing, damaged, records = [], [], {}, {}
-    for run in runs:
+    grid = tuple(runs)
+    for run in grid:
         run_id = run.spec.run_id
         try:
             found = read(run_id)
@@ -105,7 +109,7 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
         if isinstance(found, RunRecord):
             records[run_id] = found
         rows.append(row(study, run, found, facts, rule))
-    return Frame(study, tuple(rows), tuple(missing), damaged, records)
+    return Frame(study, tuple(rows), tuple(missing), damaged, records, grid, facts)
 
 
 def row(study: str, run: Run, found: RunRecord | Failure, facts: Facts, rule: FitRule) -> Row:
@@ -116,8 +120,9 @@ def row(study: str, run: Run, found: RunRecord | Failure, facts: Facts, rule: Fi
     measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
-        family=facts.family[run.label], size=spec.size, options=spec.options, fraction=drawn / facts.train_total,
-        drawn_images=drawn, train_images=train, val_images=validation, test_images=facts.test_images,
+        family=facts.family[run.label], size=spec.size, options=spec.options, share=run.share,
+        fraction=drawn / facts.train_total, drawn_images=drawn, train_images=train, val_images=validation,
+        test_images=facts.test_images,
         seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,
         setting=run.setting, precision=spec.recipe.precision,
         outcome=record.outcome if record else "failed", reason=found.reason,
