@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from vitbench import subset
@@ -24,6 +24,7 @@ class Row:
     family: str  # attention, convolution, hybrid, control
     size: str | None
     options: dict[str, Any]  # those that differ from the size's own
+    share: str  # the fraction as the study writes it, or 'N a class'
     fraction: float  # share of the training split that was drawn
     drawn_images: int
     train_images: int  # after validation was carved out: the axis of every figure
@@ -76,14 +77,16 @@ class Frame:
     missing: tuple[Run, ...]
     damaged: dict[str, str]  # run id -> what is wrong
     records: dict[str, RunRecord]  # by run id, for curves
+    runs: tuple[Run, ...]  # the whole grid, in its order
+    resolved: Resolved
 
 
 def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure],
           resolved: Resolved, rule: FitRule) -> Frame:
     """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one."""
     rows, missing, damaged, records = [], [], {}, {}
-    counts = cache(partial(subset.counts, resolved.train_counts))
-    for run in runs:
+    grid = tuple(runs)
+    for run in grid:
         run_id = run.spec.run_id
         try:
             found = read(run_id)
@@ -96,20 +99,28 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
             continue
         if isinstance(found, RunRecord):
             records[run_id] = found
-        drawn = counts(fraction=run.spec.fraction, images_per_class=run.spec.images_per_class)
-        rows.append(row(study, run, found, resolved, drawn, rule))
-    return Frame(study, tuple(rows), tuple(missing), damaged, records)
+        rows.append(row(study, run, found, resolved, rule))
+    return Frame(study, tuple(rows), tuple(missing), damaged, records, grid, resolved)
 
 
-def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, counts: subset.Counts,
-        rule: FitRule) -> Row:
+@cache
+def _counts(train_counts: tuple[int, ...], fraction: str | None, images_per_class: int | None) -> subset.Counts:
+    return subset.counts(train_counts, fraction=fraction, images_per_class=images_per_class)
+
+
+def counts_of(run: Run, resolved: Resolved) -> subset.Counts:
+    """Images of each class that a run drew, known before it trains."""
+    return _counts(resolved.train_counts, run.spec.fraction, run.spec.images_per_class)
+
+
+def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, rule: FitRule) -> Row:
     """One run's row; what was known before training is there for failed runs too."""
-    spec = run.spec
+    spec, counts = run.spec, counts_of(run, resolved)
     record = found if isinstance(found, RunRecord) else None
     measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
-        family=resolved.models[run.label].family, size=spec.size, options=spec.options,
+        family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.share,
         fraction=sum(counts.drawn) / sum(resolved.train_counts), drawn_images=sum(counts.drawn),
         train_images=sum(counts.train), val_images=sum(counts.validation), test_images=resolved.test_images,
         seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,

@@ -1,0 +1,127 @@
+"""The tidy frame as CSV, JSON or Parquet: one row a run that ended, and what each column means."""
+
+import json
+from dataclasses import astuple, dataclass, fields
+from io import BytesIO
+from typing import Any
+
+from vitbench.report.cells import ordered_rows
+from vitbench.report.frame import COLUMNS, Frame, Row
+from vitbench.report.render import csv_text, rounded
+from vitbench.spec import canonical_json
+
+FORMATS = ("csv", "json", "parquet")
+
+
+class MissingLibrary(ImportError):
+    """A format that needs a library which is not installed. The message says how to get it."""
+
+
+@dataclass(frozen=True)
+class ColumnDoc:
+    """One column of the tidy frame. `type` is text, integer, number, truth or object; `unit` may be empty."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+_TYPES = {"str": "text", "int": "integer", "float": "number", "bool": "truth", "dict[str, Any]": "object"}
+_MEANING: dict[str, tuple[str, str]] = {
+    "run_id": ("", "names the run: hash of everything that decides its numbers"),
+    "study": ("", "study that asked for the run"),
+    "label": ("", "the model's name in the study"),
+    "dataset": ("", "dataset and its version"),
+    "model": ("", "model and its version"),
+    "family": ("", "attention, convolution, hybrid or control"),
+    "size": ("", "xs, s, m, l or xl; missing for models without sizes"),
+    "options": ("", "options that differ from the size's own"),
+    "share": ("", "the fraction as the study writes it, or 'N a class'"),
+    "fraction": ("share of the training split", "drawn images over all training images"),
+    "drawn_images": ("images", "drawn from the training split, validation included"),
+    "train_images": ("images", "trained on, after validation was carved out"),
+    "val_images": ("images", "held out of the drawn ones; 0 where a class would have none"),
+    "test_images": ("images", "in the test set"),
+    "seed": ("", "of subset, initialisation, order and augmentation"),
+    "regime": ("", "augmentation level: none, light or strong"),
+    "budget_unit": ("", "epochs, steps or flops"),
+    "budget_amount": ("budget_unit", "how long the run trained"),
+    "setting": ("", "default or tuned"),
+    "precision": ("", "fp32 or bf16"),
+    "outcome": ("", "done, diverged or failed"),
+    "reason": ("", "why it diverged or failed"),
+    "test_accuracy": ("share of images", "after the last step, all test images"),
+    "test_loss": ("nats", "after the last step, all test images"),
+    "val_accuracy": ("share of images", "after the last step; missing without validation"),
+    "val_loss": ("nats", "after the last step; missing without validation"),
+    "clean_train_accuracy": ("share of images", "after the last step, training part without augmentation"),
+    "clean_train_loss": ("nats", "after the last step, training part without augmentation"),
+    "gap": ("share of images", "test error minus clean-train error: descriptive"),
+    "time_harm": ("share of images", "test error at the end minus at the onset"),
+    "onset_step": ("steps", "curve point of lowest validation loss"),
+    "rise": ("nats", "last validation loss minus lowest"),
+    "fit_state": ("", "underfit, fit, overfit or unknown: a label, never a test"),
+    "over_confident": ("", "whether test loss grew past the study's ratio since the onset"),
+    "chance_accuracy": ("share of images", "what a diverged or failed run counts as"),
+    "params": ("", "trainable parameters"),
+    "macs": ("multiply-adds", "of one forward pass of one image, attention products counted"),
+    "activations": ("", "numbers that the layers put out in one forward pass of one image"),
+    "train_images_per_second": ("images/s", "while training"),
+    "peak_memory_bytes": ("bytes", "largest memory in use"),
+    "seconds": ("seconds", "from the run's start in its worker to its record"),
+    "shared_device": ("", "whether other runs were computed beside it"),
+    "device": ("", "what computed it"),
+    "threads": ("", "threads a run"),
+    "subset": ("", "SHA-256 of the drawn indices"),
+    "numerics": ("", "raised by every change of vitbench that moves losses"),
+    "code_version": ("", "vitbench that computed it"),
+}
+
+
+def columns() -> tuple[ColumnDoc, ...]:
+    """Every column of the export, in its order, with type, unit and meaning."""
+    return tuple(ColumnDoc(field.name, _TYPES[_written(field.type)], *_MEANING[field.name]) for field in fields(Row))
+
+
+def _written(annotation: Any) -> str:
+    """`int | None` as 'int': every column may be missing."""
+    text = annotation.__name__ if isinstance(annotation, type) and not hasattr(annotation, "__args__") else annotation
+    return str(text).removesuffix(" | None").replace("typing.", "")
+
+
+def csv(frame: Frame) -> str:
+    """One line a run; options as JSON, missing as empty."""
+    return csv_text(list(COLUMNS), [[_flat(value) for value in astuple(row)] for row in ordered_rows(frame)])
+
+
+def json_text(frame: Frame) -> str:
+    """An array of objects, null for missing."""
+    return json.dumps([dict(zip(COLUMNS, map(_rounded, astuple(row)), strict=True)) for row in ordered_rows(frame)],
+                      indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def parquet(frame: Frame) -> bytes:
+    """A Parquet file; options as JSON. Raises MissingLibrary without pyarrow."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingLibrary("Parquet needs pyarrow: install vitbench[parquet], or export csv or json") from None
+    kinds = {"text": pa.string(), "object": pa.string(), "integer": pa.int64(), "number": pa.float64(),
+             "truth": pa.bool_()}
+    docs = columns()
+    schema = pa.schema([pa.field(doc.name, kinds[doc.type], metadata={"unit": doc.unit, "meaning": doc.meaning})
+                        for doc in docs])
+    lines = [dict(zip(COLUMNS, map(_flat, astuple(row)), strict=True)) for row in ordered_rows(frame)]
+    out = BytesIO()
+    pq.write_table(pa.Table.from_pylist(lines, schema=schema), out)
+    return out.getvalue()
+
+
+def _rounded(value: Any) -> Any:
+    return value if isinstance(value, dict) else rounded(value)
+
+
+def _flat(value: Any) -> Any:
+    return canonical_json(value) if isinstance(value, dict) else rounded(value)

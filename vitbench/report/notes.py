@@ -1,0 +1,108 @@
+"""What stands beside the numbers: marks of a cell, footnotes, and the footer that a citation needs."""
+
+from vitbench.report.cells import Cell, content_sha256
+from vitbench.report.frame import Frame
+from vitbench.report.render import Entry
+from vitbench.report.wording import NONE, interval_text, percent, shortened
+from vitbench.stats.intervals import Interval
+
+INTERVAL = "95 % t interval over seeds"
+GAP_IS_ERROR, SHARED = "‡", "†"
+
+
+def devices_of(frame: Frame) -> list[str]:
+    """The devices that computed the frame's runs, sorted."""
+    return sorted({row.device for row in frame.rows if row.device is not None})
+
+
+def identity(frame: Frame) -> tuple[str, str, str]:
+    """Code versions, numerics and content hash: what a citation names (protocol rule 30)."""
+    versions = sorted({row.code_version for row in frame.rows if row.code_version is not None})
+    return ", ".join(versions) or "unknown", ", ".join(map(str, _numerics(frame))), content_sha256(frame)
+
+
+def _numerics(frame: Frame) -> list[int]:
+    return sorted({run.spec.numerics for run in frame.runs})
+
+
+def marks(cell: Cell, number: int | None) -> Entry:
+    """What a reader must know of a cell before using its number; `number` is its footnote's."""
+    found = []
+    if not cell.rows:
+        found.append("missing")
+    elif len(cell.rows) < len(cell.runs):
+        found.append(f"{len(cell.runs) - len(cell.rows)} missing")
+    if cell.accuracy and cell.accuracy.few_seeds:
+        found.append("few seeds" if cell.accuracy.n > 1 else "one seed")
+    found += [f"{count} {outcome}" for outcome in ("diverged", "failed") if (count := cell.count(outcome))]
+    text = "; ".join(found)
+    return Entry(text or None, text + (f" (note {number})" if number else ""))
+
+
+def numbered(notes: list[str]) -> list[int | None]:
+    """1, 2, ... for the notes that are not empty."""
+    numbers, last = [], 0
+    for note in notes:
+        last += bool(note)
+        numbers.append(last if note else None)
+    return numbers
+
+
+def ended_badly(cell: Cell) -> str:
+    """Footnote of a cell with runs that diverged or failed; empty for others."""
+    bad = [row for row in cell.rows if row.outcome != "done"]
+    if not bad:
+        return ""
+    reasons = "; ".join(f"seed {row.seed} {row.outcome}: {shortened(row.reason)}" for row in bad)
+    without = cell.accuracy_of_done
+    rest = f"without: {interval_text(without)} % (n = {without.n})" if without else "no run is left without them"
+    return (f"{cell.label}, {cell.share}, {cell.condition}: {reasons}. "
+            f"Counted as chance accuracy, {percent(bad[0].chance_accuracy)} %; {rest}.")
+
+
+def damaged(frame: Frame) -> list[str]:
+    """A footnote a damaged record."""
+    return [f"Record {run_id} is damaged and counts as missing: {shortened(why)}."
+            for run_id, why in sorted(frame.damaged.items())]
+
+
+def caption(frame: Frame, found: tuple[Cell, ...]) -> str:
+    """The study, its dataset, and the conditions that all cells share."""
+    same = [f"{key} {value}" for key in ("regime", "budget", "setting")
+            if len(values := {getattr(cell, key) for cell in found}) == 1 for value in values]
+    dataset = ", ".join(sorted({run.spec.dataset for run in frame.runs}))
+    return ", ".join([f"Study {frame.study}: test accuracy on {dataset}", *same])
+
+
+def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
+    """What the numbers mean and rest on."""
+    versions, numerics, sha256 = identity(frame)
+    ended = len(frame.rows)
+    counts = sorted({len(cell.rows) for cell in found})
+    lines = [
+        f"n: {ended} of {len(frame.runs)} runs ended; runs a cell: {', '.join(map(str, counts)) or 'none'}.",
+        f"Intervals: {INTERVAL}; none for one seed. Few seeds (2 to 5): for looking, nothing rests on them.",
+        "They generalise to seeds: redraws from this training set, judged on the same "
+        f"{frame.resolved.test_images:,} test images. Above fraction .5 they understate the variance of new data, "
+        "at 1 they hold none of it.",
+        "Gap: test error minus clean-train error, descriptive. Time harm: test error at the end minus at the step of "
+        f"lowest validation loss; {NONE} without validation. Both, and the seconds, are means over the runs that have "
+        "them.",
+    ]
+    if any(cell.gap_is_test_error for cell in found):
+        lines.append(f"{GAP_IS_ERROR} Clean-train error is 0 in every run: the gap is the test error.")
+    if any(cell.shared_device for cell in found):
+        lines.append(f"{SHARED} Seconds were taken with other runs beside them on the device.")
+    if any(_outside(cell.accuracy) for cell in found):
+        lines.append("A t interval of few or scattered seeds can reach below 0 or above 100 %; it is shown as "
+                     "computed.")
+    threads = sorted({row.threads for row in frame.rows if row.threads is not None})
+    lines.append(f"Devices: {', '.join(devices_of(frame)) or 'none'}; threads a run: "
+                 f"{', '.join(map(str, threads)) or 'none'}. vitbench {versions}; numerics {numerics}.")
+    lines.append(f"Content SHA-256 {sha256}")
+    return tuple(lines)
+
+
+def _outside(interval: Interval | None) -> bool:
+    return interval is not None and interval.low is not None and interval.high is not None and (
+        interval.low < 0 or interval.high > 1)
