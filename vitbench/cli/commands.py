@@ -19,8 +19,11 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 
 
-def _console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, markup=False, soft_wrap=True)
+def _console() -> Console:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; tables should not be cut at 80
+    return console
 
 
 def run_study(study: str, results: Path, overrides: list[str], only: str | None, options: Options, *,

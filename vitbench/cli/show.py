@@ -13,17 +13,17 @@ from vitbench.report.tables import summary
 from vitbench.study.folder import StudyFolder
 
 # Columns of the full table that fit a terminal of 100 characters.
-SHORT = ("label", "share", "train_images", "n", "test_accuracy", "gap", "time_harm", "fit_state", "seconds")
+SHORT = ("label", "share", "train_images", "runs", "test_accuracy", "gap", "time_harm", "fit_state", "seconds")
 
 
 def print_table(console: Console, frame: Frame) -> None:
     """The study's summary in the columns that fit; `tables` prints the whole one."""
     table = summary(frame, mixed_devices=True)
-    places = [i for i, column in enumerate(table.columns) if column.name in SHORT]
+    places = [i for i, column in enumerate(table.columns) if column.key in SHORT]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for i in places:
         column = table.columns[i]
-        grid.add_column(Text(column.heading), justify="right" if column.numeric else "left", no_wrap=True)
+        grid.add_column(Text(column.title), justify="right" if column.numeric else "left", no_wrap=True)
     for row in table.rows:
         grid.add_row(*(Text(row[i].text) for i in places))
     console.print(grid)

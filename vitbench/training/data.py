@@ -32,7 +32,7 @@ class Part:
 
 
 class Resident:
-    """The three parts of a run's data, and its training batches as pure functions of the step."""
+    """The parts of a run's data (`val` only where every class has one), and its training batches as pure functions of the step."""
 
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
                  device: torch.device) -> None:
@@ -42,8 +42,11 @@ class Resident:
             return Part.of(arrays.train_images[indices], arrays.train_labels[indices], rng, device)
 
         self.train = part(chosen.train)
-        self.validation = part(chosen.validation) if len(chosen.validation) else None
-        self.test = Part.of(arrays.test_images, arrays.test_labels, np.random.default_rng(TEST_SAMPLE_SEED), device)
+        self.parts = {"train": self.train}
+        if len(chosen.validation):
+            self.parts["val"] = part(chosen.validation)
+        self.parts["test"] = Part.of(arrays.test_images, arrays.test_labels,
+                                     np.random.default_rng(TEST_SAMPLE_SEED), device)
         self.batch_size = min(batch_size, len(chosen.train))
         self._labels = torch.from_numpy(self.train.labels_N).to(device)
         self._mean, self._inverse_deviation = (t.to(device) for t in statistics(arrays.train_images[chosen.train]))

@@ -17,7 +17,7 @@ from vitbench.spec import Recipe
 from vitbench.training.data import Part, Resident
 from vitbench.training.schedule import learning_rate
 
-EVALUATION_BATCH = 256
+EVALUATION_BATCH = (64, 1024)  # on a CPU the activations of 64 images stay in its cache; on CUDA more fill it
 LARGEST_FLOAT16 = 65504.0
 
 
@@ -31,10 +31,10 @@ class Point:
     gradient_norm: float
     train_loss: float
     train_accuracy: float
-    val_loss: float | None
-    val_accuracy: float | None
     test_loss: float
     test_accuracy: float
+    val_loss: float | None = None
+    val_accuracy: float | None = None
 
 
 class Classifier(pl.LightningModule):
@@ -48,6 +48,7 @@ class Classifier(pl.LightningModule):
         self.model, self.data, self.recipe = model, data, recipe
         self.points: list[Point] = []
         self.diverged_at: int | None = None
+        self.last_logits: dict[str, np.ndarray] = {}  # of all images of each part, after the last step
         self.train_seconds = self.eval_seconds = 0.0
         self._step_seeds, self._on_point = step_seeds, on_point
         self._weights = [p for p in model.parameters() if p.requires_grad]
@@ -104,37 +105,44 @@ class Classifier(pl.LightningModule):
         loss, norm = (float(value) for value in self._last)
         self.train_seconds += time.perf_counter() - started  # on CUDA the conversion waits for the steps
         started = time.perf_counter()
-        step = self._finished
-        if math.isfinite(loss) and math.isfinite(norm):
-            train = self.measure(self.data.train)
-            if math.isfinite(train[0]):
-                self._add_point(step, norm, train)
-                self.eval_seconds += time.perf_counter() - started
-                return
-        self.diverged_at = step
-        self.trainer.should_stop = True
+        if not (math.isfinite(loss) and math.isfinite(norm) and self._add_point(norm)):
+            self.diverged_at = self._finished
+            self.trainer.should_stop = True
+        self.eval_seconds += time.perf_counter() - started
 
-    def _add_point(self, step: int, norm: float, train: tuple[float, float]) -> None:
-        val_loss, val_accuracy = self.measure(self.data.validation) if self.data.validation else (None, None)
-        test_loss, test_accuracy = self.measure(self.data.test)
-        rate = learning_rate(self.recipe, step - 1, len(self._step_seeds))
-        self.points.append(Point(step, step * self.data.batch_size, rate, norm, *train, val_loss, val_accuracy,
-                                 test_loss, test_accuracy))
+    def _add_point(self, norm: float) -> bool:
+        """False, and no point, where the model no longer gives finite losses."""
+        step, steps, parts = self._finished, len(self._step_seeds), self.data.parts
+        if step == steps:
+            self.last_logits = {name: self.logits(part) for name, part in parts.items()}
+            measured = {name: metrics_of(self.last_logits[name][part.sample], part.labels_N[part.sample])
+                        for name, part in parts.items()}
+        else:
+            measured = {name: metrics_of(self.logits(part, part.sample), part.labels_N[part.sample])
+                        for name, part in parts.items()}
+        if not all(math.isfinite(loss) for loss, _ in measured.values()):
+            return False
+        columns = {f"{name}_{what}": value for name, both in measured.items()
+                   for what, value in zip(("loss", "accuracy"), both, strict=True)}
+        rate = learning_rate(self.recipe, step - 1, steps)
+        self.points.append(Point(step=step, images_seen=step * self.data.batch_size, learning_rate=rate,
+                                 gradient_norm=norm, **columns))
         self._on_point(self.points[-1])
-
-    def measure(self, part: Part) -> tuple[float, float]:
-        """Loss and accuracy on the part's fixed sample, without augmentation, in evaluation mode."""
-        logits_IC = self.logits(part, part.sample)
-        labels_I = part.labels_N[part.sample]
-        return cross_entropy(logits_IC, labels_I), accuracy(logits_IC, labels_I)
+        return True
 
     def logits(self, part: Part, indices: np.ndarray | None = None) -> np.ndarray:
         """Logits I x C as they are stored, in float16, of the chosen images or of all."""
         chosen = np.arange(len(part.labels_N)) if indices is None else indices
+        batch = EVALUATION_BATCH[self.device.type == "cuda"]
         self.eval()
         with torch.inference_mode():
-            batches = [self(self.data.normalised(part.images[torch.from_numpy(b).to(self.device)]))
-                       for b in np.array_split(chosen, -(-len(chosen) // EVALUATION_BATCH))]
+            batches = [self(self.data.normalised(part.images[torch.from_numpy(chosen[i:i + batch]).to(self.device)]))
+                       for i in range(0, len(chosen), batch)]
             wide = torch.cat(batches).clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16).cpu().numpy()
         self.train()
         return wide.astype(np.float16)
+
+
+def metrics_of(logits_IC: np.ndarray, labels_I: np.ndarray) -> tuple[float, float]:
+    """Cross-entropy in nats and accuracy."""
+    return cross_entropy(logits_IC, labels_I), accuracy(logits_IC, labels_I)

@@ -13,13 +13,13 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 
-from vitbench import cost, datasets, metrics, models, subset
+from vitbench import cost, datasets, models, subset
 from vitbench.metrics.classification import correct
 from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
 from vitbench.spec import RunSpec, split_version
 from vitbench.streams import Streams
-from vitbench.training.data import Part, Resident, Segments
-from vitbench.training.module import Classifier, Point
+from vitbench.training.data import Resident, Segments
+from vitbench.training.module import Classifier, Point, metrics_of
 from vitbench.training.schedule import curve_points
 
 logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -64,7 +64,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
     on_start(steps)
     _fit(module, curve_points(steps), device)
 
-    final, logits_IC = _final(module)
+    logits_IC = module.last_logits["test"] if module.diverged_at is None else None
     images_seen = module.points[-1].images_seen if module.points else 0
     record = RunRecord(
         run_id=spec.run_id, spec=spec, family=entry.family,
@@ -80,8 +80,8 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
                   peak_memory_bytes=_peak_memory(device), train_seconds=_rounded(module.train_seconds),
                   eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(time.perf_counter() - clock),
                   shared=shared),
-        curves=_curves(module.points), final=final,
-        test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, data.test.labels_N)),
+        curves=_curves(module.points), final=_final(module),
+        test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, arrays.test_labels)),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
     share = spec.fraction or f"{spec.images_per_class} a class"
@@ -104,26 +104,14 @@ def _fit(module: Classifier, points: list[int], device: torch.device) -> None:
                              max_epochs=len(points), logger=False, enable_checkpointing=False,
                              enable_progress_bar=False, enable_model_summary=False)
         trainer.fit(module, Segments(points))
-    module.to(device)  # Lightning moves it back to the CPU
 
 
-def _final(module: Classifier) -> tuple[Final, np.ndarray | None]:
-    """Metrics on all images of each part after the last step."""
-    if module.diverged_at is not None:
-        return Final(), None
-    started = time.perf_counter()
-    test_IC = module.logits(module.data.test)
-
-    def both(part: Part, logits_IC: np.ndarray) -> tuple[float, float]:
-        return metrics.cross_entropy(logits_IC, part.labels_N), metrics.accuracy(logits_IC, part.labels_N)
-
-    train = both(module.data.train, module.logits(module.data.train))
-    held_out = module.data.validation
-    validation = both(held_out, module.logits(held_out)) if held_out else (None, None)
-    test = both(module.data.test, test_IC)
-    module.eval_seconds += time.perf_counter() - started
-    return Final(train_loss=train[0], train_accuracy=train[1], val_loss=validation[0], val_accuracy=validation[1],
-                 test_loss=test[0], test_accuracy=test[1]), test_IC
+def _final(module: Classifier) -> Final:
+    """Metrics on all images of each part after the last step; empty where the run diverged."""
+    columns = {}
+    for name, logits_IC in module.last_logits.items():
+        columns[f"{name}_loss"], columns[f"{name}_accuracy"] = metrics_of(logits_IC, module.data.parts[name].labels_N)
+    return Final(**columns) if module.diverged_at is None else Final()
 
 
 def _curves(points: Iterable[Point]) -> Curves:
@@ -139,6 +127,7 @@ def _curves(points: Iterable[Point]) -> Curves:
 
 
 def _rounded(value: float) -> float:
+    """6 significant digits; whole numbers as they are."""
     return value if isinstance(value, int) else float(f"{value:.6g}")
 
 
