@@ -1,0 +1,94 @@
+"""Every model of the registry, and what the families promise each other."""
+
+import itertools
+
+import pytest
+import torch
+
+from vitbench import cost
+from vitbench.models import MODELS, ModelError, build, check, resolve
+from vitbench.spec import ImageSpec
+
+SIZED = [(name, size) for name in MODELS.names() for size in (MODELS.get(name).meta.sizes or [None])]
+IMAGES = [ImageSpec(size, channels) for size, channels in itertools.product((8, 28, 32), (1, 3))]
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=lambda i: f"{i.size}x{i.channels}")
+@pytest.mark.parametrize(("name", "size"), SIZED)
+def test_a_model_maps_images_to_finite_logits_and_learns(name: str, size: str | None, image: ImageSpec) -> None:
+    torch.manual_seed(0)
+    model = build(name, size, {}, image, num_classes=7)
+    images = torch.randn(3, image.channels, image.size, image.size)
+    logits = model(images)
+    assert logits.shape == (3, 7)
+    assert torch.isfinite(logits).all()
+    logits.square().sum().backward()
+    silent = [n for n, p in model.named_parameters() if p.grad is None or not torch.isfinite(p.grad).all()]
+    assert silent == []
+
+
+@pytest.mark.parametrize(("name", "size"), SIZED)
+def test_the_same_generator_state_gives_the_same_weights(name: str, size: str | None) -> None:
+    def weights() -> list[torch.Tensor]:
+        torch.manual_seed(5)
+        return list(build(name, size, {}, ImageSpec(8, 1), 10).parameters())
+
+    assert all(torch.equal(a, b) for a, b in zip(weights(), weights(), strict=True))
+
+
+@pytest.mark.parametrize(("name", "size"), SIZED)
+def test_an_image_gets_the_same_logits_alone_and_in_a_batch(name: str, size: str | None) -> None:
+    model = build(name, size, {}, ImageSpec(8, 1), 10).eval()
+    images = torch.randn(5, 1, 8, 8)
+    torch.testing.assert_close(model(images)[3:4], model(images[3:4]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", ["xs", "s", "m", "l", "xl"])
+def test_attention_and_convolution_are_matched_within_15_percent(size: str) -> None:
+    image = ImageSpec(28, 1)
+    params = {name: cost.count(lambda name=name: build(name, size, {}, image, 10), image).params
+              for name in ("token_transformer", "convnet", "mlp")}
+    assert max(params.values()) / min(params.values()) < 1.15
+    target = {"xs": 20e3, "s": 100e3, "m": 400e3, "l": 1.6e6, "xl": 6e6}[size]
+    assert all(abs(p / target - 1) < 0.15 for p in params.values()), params
+
+
+def test_the_cards_state_patch_and_at_least_16_tokens() -> None:
+    meta = MODELS.get("token_transformer").meta
+    for size, patch in ((8, 2), (28, 4), (32, 4), (64, 8)):
+        card = meta.card(resolve("token_transformer", "s", {})[0], ImageSpec(size, 1))
+        assert card["patch"] == patch
+        assert card["tokens"] == (size // patch) ** 2 >= 16
+
+
+@pytest.mark.parametrize(("size", "options", "message"), [
+    (None, {}, "size: 'token_transformer' comes in xs, s, m, l, xl"),
+    ("huge", {}, "found 'huge'"),
+    ("s", {"head": 3}, "head: 'token_transformer' has no such option; .*num_heads"),
+    ("s", {"num_heads": 5}, "num_heads: should divide embed_dim 64; found 5. The nearest that does is 4"),
+    ("s", {"patch_size": 3}, "patch_size: should be one of 1, 2 at 8 pixels .*found 3"),
+    ("s", {"patch_size": 4}, "patch_size: should be one of 1, 2 at 8 pixels"),  # 4 tokens only
+    ("s", {"positions": "sine"}, "positions: .*found 'sine'"),
+    ("s", {"depth": 0}, "depth: .*found 0"),
+    ("s", {"mlp_ratio": float("nan")}, "mlp_ratio: .*found nan"),
+])
+def test_a_wrong_size_or_option_is_named_with_what_is_allowed(size: str | None, options: dict, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        check("token_transformer", size, options, ImageSpec(8, 1))
+
+
+def test_options_equal_to_the_sizes_own_do_not_name_a_run() -> None:
+    assert resolve("token_transformer", "s", {"embed_dim": 64, "num_heads": 8})[1] == {"num_heads": 8}
+
+
+def test_macs_agree_with_a_count_by_hand() -> None:
+    """token_transformer s at 8 x 8 x 1: N = 16 tokens, D = 64, 2 blocks, 4 x MLP. convnet s: width 32."""
+    N, D, P, C = 16, 64, 4, 10
+    block = N * (3 * D * D + D * D + 2 * 4 * D * D) + 2 * N * N * D  # the last term: scores and mixing
+    by_hand = {"token_transformer": N * P * D + 2 * block + D * C,
+               "convnet": 64 * 9 * 32 + 64 * 9 * 32 * 32 + 16 * 9 * 32 * 64 + 4 * 9 * 64 * 128 + 128 * C,
+               "linear": 64 * C, "mlp": 64 * 128 + 128 * C}
+    image = ImageSpec(8, 1)
+    for name, macs in by_hand.items():
+        size = None if name == "linear" else "s"
+        assert cost.count(lambda name=name, size=size: build(name, size, {}, image, C), image).macs == macs, name
