@@ -1,6 +1,7 @@
 import hashlib
 import json
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -122,8 +123,10 @@ def test_a_spec_cannot_be_changed() -> None:
     {"fraction": "-0.5"}, {"fraction": "inf"}, {"fraction": "a tenth"}, {"fraction": True}, {"images_per_class": 0},
     {"regime": "heavy"}, {"recipe": {"learning_rate": 0}}, {"recipe": {"lerning_rate": 1}},
     {"recipe": {"warmup": 1}}, {"recipe": {"batch_size": 0}}, {"budget": {"unit": "hours", "amount": 1}},
-    {"budget": {"unit": "steps", "amount": 0}}, {"unknown": 1},
-], ids=str)
+    {"budget": {"unit": "steps", "amount": 0}}, {"unknown": 1}, {"streams": {"subset": -1}},
+    {"streams": {"order": 2**32}}, {"fraction": "1e99999999"}, {"fraction": "1e-99999999"}, {"fraction": 1e-300},
+    {"fraction": f"0.{'1' * 29}"}, {"fraction": "sNaN"}, {"fraction": int("9" * 4000)}, {"fraction": "9" * 5000},
+], ids=lambda wrong: str(wrong)[:60])
 def test_a_wrong_value_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         spec(**wrong)
@@ -141,6 +144,12 @@ def test_an_exact_decimal_keeps_the_value(number: Decimal) -> None:
 @given(st.floats(min_value=1e-6, max_value=1))
 def test_a_float_means_the_decimal_that_a_person_wrote(number: float) -> None:
     assert float(exact_decimal(number)) == number
+
+
+@given(st.integers(1, 10**28 - 1), st.integers(0, 28))
+def test_an_exact_decimal_is_never_rounded(digits: int, places: int) -> None:
+    written = Decimal(digits).scaleb(-places, Context(prec=60))
+    assert Fraction(exact_decimal(str(written))) == Fraction(digits, 10**places)
 
 
 def test_twenty_nine_hundredths_is_exact() -> None:
