@@ -1,3 +1,4 @@
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.known_answers import known
 from tests.test_spec import spec
 from vitbench.datasets import load
 from vitbench.datasets.digits import META
+from vitbench.spec import exact_decimal
 from vitbench.streams import Streams
 from vitbench.subset import Counts, EmptyClass, Subset, counts, draw, stratified_sample
 
@@ -151,6 +153,23 @@ def test_more_images_a_class_than_there_are_is_an_error_that_names_the_most() ->
     with pytest.raises(EmptyClass, match=r"class 1 has 30 training images; at most 30 .*; found 31"):
         counts((40, 30, 50), images_per_class=31)
     assert counts((40, 30, 50), images_per_class=30).drawn == (30, 30, 30)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=20).map(tuple))
+def test_a_fraction_too_small_names_one_that_does_for_every_class(class_counts: tuple[int, ...]) -> None:
+    too_small = exact_decimal(f"{0.49 / min(class_counts):.12f}")
+    with pytest.raises(EmptyClass) as caught:
+        counts(class_counts, fraction=too_small)
+    named = re.search(r"class (\d+) with (\d+) training images .* at least (\S+) is needed", str(caught.value))
+    assert named is not None
+    assert class_counts[int(named[1])] == int(named[2])
+    assert min(counts(class_counts, fraction=named[3]).drawn) == 1
+    assert Decimal(named[3]) < Decimal("1.001") / (2 * min(class_counts))
+
+
+def test_a_class_without_images_is_an_error_at_every_fraction() -> None:
+    with pytest.raises(EmptyClass, match="class 1 with 0 training images gets none; no share helps"):
+        counts((5, 0), fraction="1")
 
 
 @given(st.lists(st.integers(1, 500), min_size=5, max_size=300), st.integers(0, 300), st.integers(0, 2**32 - 1))
