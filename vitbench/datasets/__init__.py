@@ -90,9 +90,10 @@ def load(name: str) -> Arrays:
 
 def _cached(folder: Path) -> Arrays | None:
     try:
-        return Arrays(*(np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS))
+        arrays = [np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS]
     except (OSError, ValueError, EOFError):
         return None
+    return Arrays(*arrays) if all(array.dtype == np.uint8 for array in arrays) else None
 
 
 def _keep(folder: Path, arrays: Arrays) -> None:
