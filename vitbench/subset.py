@@ -47,9 +47,10 @@ def counts(class_counts: tuple[int, ...], *, fraction: str | None = None,
         assert fraction is not None
         drawn = tuple(floor(Fraction(fraction) * n + Fraction(1, 2)) for n in class_counts)
     if drawn[short] == 0:
+        n = class_counts[short]
         up = Context(prec=4, rounding=ROUND_CEILING)  # so that the share named is one that does
-        advice = f"at least {up.divide(1, 2 * class_counts[short])} is needed" if class_counts[short] else "no share helps"
-        raise EmptyClass(f"class {short} with {class_counts[short]} training images gets none; {advice}; found {fraction}")
+        advice = f"at least {up.divide(1, 2 * n)} is needed" if n else "no share helps"
+        raise EmptyClass(f"class {short} with {n} training images gets none; {advice}; found {fraction}")
     validation = tuple(k // VALIDATION_EVERY for k in drawn)
     if 0 in validation:
         validation = (0,) * len(drawn)

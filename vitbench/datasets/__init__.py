@@ -91,7 +91,7 @@ def load(name: str) -> Arrays:
 def _cached(folder: Path) -> Arrays | None:
     try:
         arrays = [np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS]
-    except (OSError, ValueError, EOFError):
+    except Exception:  # a damaged header raises whatever numpy's parser does, tokenize.TokenError among it
         return None
     return Arrays(*arrays) if all(array.dtype == np.uint8 for array in arrays) else None
 
