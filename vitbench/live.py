@@ -1,20 +1,21 @@
 """What is running now: one small file a run under live/, rewritten at curve points, gone at its end."""
 
 import contextlib
-import json
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
 
 EVERY_SECONDS = 2.0
 LOST_AFTER_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class Progress:
-    """State of one running run. Losses in nats, None before the first curve point."""
+class Progress(BaseModel):
+    """State of one running run. Losses in nats, None before the first curve point, NaN where they diverge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, ser_json_inf_nan="constants")
 
     run_id: str
     step: int
@@ -46,12 +47,12 @@ class LiveFile:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + EVERY_SECONDS
-        now = Progress(self._run_id, step, steps, train_loss, val_loss, test_loss,
-                       os.getpid(), socket.gethostname(), time.time())
+        now = Progress(run_id=self._run_id, step=step, steps=steps, train_loss=train_loss, val_loss=val_loss,
+                       test_loss=test_loss, pid=os.getpid(), host=socket.gethostname(), time=time.time())
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(exist_ok=True)
             temporary = self._path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(asdict(now)))
+            temporary.write_text(now.model_dump_json())
             temporary.replace(self._path)
 
     def remove(self) -> None:
@@ -64,8 +65,8 @@ def running(folder: Path) -> list[Progress]:
     """All runs with a live file under `folder`, by run id; files that are not whole are passed over."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            found.append(Progress(**json.loads(path.read_text())))
+        with contextlib.suppress(OSError, ValueError):
+            found.append(Progress.model_validate_json(path.read_bytes()))
     return found
 
 

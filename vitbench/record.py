@@ -121,10 +121,11 @@ class RunRecord(Frozen):
         try:
             content = json.loads(text)
             claimed = content.pop("sha256")
+            # Hashed as read, not as this version would write it: a field added later leaves old records valid.
+            found = sha256_json(content)
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             raise DamagedRecord("not a whole record") from None
-        # Hashed as read, not as this version would write it: a field added later leaves old records valid.
-        if claimed != sha256_json(content):
+        if claimed != found:
             raise DamagedRecord("its content hash does not match its content")
         if content.get("schema_number") != SCHEMA:
             raise DamagedRecord(f"schema {content.get('schema_number')}; this version reads schema {SCHEMA}")

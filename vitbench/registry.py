@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import importlib.util
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -93,11 +94,12 @@ def plugin_sha256(path: Path) -> str:
     if not PLUGIN_NAME.fullmatch(path.stem) or path.suffix != ".py":
         raise PluginError(f"{path}: a plug-in is a .py file named in small letters, digits and _")
     try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise PluginError(f"{path}: cannot read this plug-in: {error.strerror}") from None
+        with path.open("rb") as file:
+            source = file.read(MAX_PLUGIN_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        raise PluginError(f"{path}: cannot read this plug-in: {getattr(error, 'strerror', error)}") from None
     if len(source) > MAX_PLUGIN_BYTES:
-        raise PluginError(f"{path}: {len(source):,} bytes; a plug-in has at most {MAX_PLUGIN_BYTES:,}")
+        raise PluginError(f"{path}: too large; a plug-in has at most {MAX_PLUGIN_BYTES:,} bytes")
     return hashlib.sha256(source).hexdigest()
 
 
@@ -110,12 +112,14 @@ def load_plugin(path: Path) -> str:
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     _LOADED[module_name] = digest
+    sys.modules[module_name] = module  # where dataclasses look up what their annotations name
     try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    except PluginError:
-        raise
-    except Exception as error:
-        del _LOADED[module_name]
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del _LOADED[module_name], sys.modules[module_name]
+        if isinstance(error, PluginError):
+            raise
         raise PluginError(f"{path}: this plug-in fails on import: {type(error).__name__}: {error}") from error
     return digest

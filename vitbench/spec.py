@@ -12,10 +12,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 NUMERICS = 1
 """Raised by a change that moves losses (golden loss file); part of every run id."""
 
+MAX_DIGITS = 28
+"""Of an exact decimal, before and after the point."""
+
 Regime = Literal["none", "light", "strong"]
 Precision = Literal["fp32", "bf16"]
 Setting = Literal["default", "tuned"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -35,6 +39,8 @@ def exact_decimal(value: object) -> str:
         raise ValueError("Input should be a number") from None
     if not number.is_finite():
         raise ValueError("Input should be a finite number")
+    if len(number.as_tuple().digits) > MAX_DIGITS or abs(number.adjusted()) > MAX_DIGITS:
+        raise ValueError(f"Input should have at most {MAX_DIGITS} digits")  # beyond, decimals are rounded
     return format(number.normalize(), "f")
 
 
@@ -86,10 +92,10 @@ class Budget(Frozen):
 class StreamSeeds(Frozen):
     """Seeds of single streams where they differ from the run's seed (crossed designs)."""
 
-    subset: int | None = None
-    init: int | None = None
-    order: int | None = None
-    augment: int | None = None
+    subset: Seed | None = None
+    init: Seed | None = None
+    order: Seed | None = None
+    augment: Seed | None = None
 
 
 class RunSpec(Frozen):
@@ -102,7 +108,7 @@ class RunSpec(Frozen):
     options: dict[str, Any] = Field(default_factory=dict)  # only those that differ from the size's own
     fraction: ExactFraction | None = None
     images_per_class: Annotated[int, Field(ge=1)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    seed: Seed
     streams: StreamSeeds = StreamSeeds()
     recipe: Recipe = Recipe()
     regime: Regime = "none"

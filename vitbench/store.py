@@ -99,6 +99,7 @@ class ResultStore:
     @contextlib.contextmanager
     def _staged(self, run_id: str) -> Iterator[Path]:
         stage = self.runs / f".{run_id}.{os.getpid()}"
+        shutil.rmtree(stage, ignore_errors=True)  # of a killed worker whose process number came round again
         try:
             stage.mkdir(parents=True)
             yield stage

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from math import floor
 
@@ -36,8 +37,8 @@ def counts(class_counts: tuple[int, ...], *, fraction: str | None = None,
 
     Raises EmptyClass with the class and the smallest share that would do.
     """
+    short = min(range(len(class_counts)), key=class_counts.__getitem__)
     if images_per_class is not None:
-        short = min(range(len(class_counts)), key=class_counts.__getitem__)
         if class_counts[short] < images_per_class:
             raise EmptyClass(f"class {short} has {class_counts[short]} training images; "
                              f"at most {class_counts[short]} a class can be drawn; found {images_per_class}")
@@ -45,11 +46,11 @@ def counts(class_counts: tuple[int, ...], *, fraction: str | None = None,
     else:
         assert fraction is not None
         drawn = tuple(floor(Fraction(fraction) * n + Fraction(1, 2)) for n in class_counts)
-    if 0 in drawn:
-        empty = drawn.index(0)
-        least = 1 / (2 * class_counts[empty]) if class_counts[empty] else float("nan")
-        raise EmptyClass(f"class {empty} with {class_counts[empty]} training images gets none; "
-                         f"at least {least:.4g} is needed; found {fraction}")
+    if drawn[short] == 0:
+        n = class_counts[short]
+        up = Context(prec=4, rounding=ROUND_CEILING)  # so that the share named is one that does
+        advice = f"at least {up.divide(1, 2 * n)} is needed" if n else "no share helps"
+        raise EmptyClass(f"class {short} with {n} training images gets none; {advice}; found {fraction}")
     validation = tuple(k // VALIDATION_EVERY for k in drawn)
     if 0 in validation:
         validation = (0,) * len(drawn)

@@ -1,15 +1,16 @@
 """From a study file to a Study: every mistake in one report, with path, value, what is allowed, nearest name."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from os.path import isfile  # Path.is_file raises for a name that is too long
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 import vitbench
-from vitbench.config.schema import FitRule, ModelEntry, Study
+from vitbench.config.schema import BudgetEntry, FitRule, Study
 from vitbench.config.strict_yaml import YamlRefused, parse, read_text
 from vitbench.registry import PluginError, Registry, nearest, plugin_sha256
 from vitbench.spec import Recipe
@@ -70,14 +71,13 @@ def find(study: str, results: Path) -> Path:
     given = Path(study)
     if given.suffix in (".yaml", ".yml"):
         return given
-    if (given / "study.yaml").is_file():
+    if isfile(given / "study.yaml"):
         return given / "study.yaml"
-    places = [Path("configs/studies") / f"{study}.yaml", shipped_studies() / f"{study}.yaml",
-              results / study / "study.yaml"]
-    for place in places:
-        if place.is_file():
+    folders = (Path("configs/studies"), shipped_studies())
+    for place in (*(folder / f"{study}.yaml" for folder in folders), results / study / "study.yaml"):
+        if isfile(place):
             return place
-    known = sorted({p.stem for place in places[:2] for p in place.parent.glob("*.yaml")}
+    known = sorted({p.stem for folder in folders for p in folder.glob("*.yaml")}
                    | {p.parent.name for p in results.glob("*/study.yaml")})
     raise BadStudy(study, [Mistake("", f"no such study; known here: {', '.join(known) or 'none'}."
                                        f"{nearest(study, known)} A study is a .yaml file, a results folder or a name")])
@@ -85,7 +85,7 @@ def find(study: str, results: Path) -> Path:
 
 def load(path: Path, overrides: list[str] | None = None) -> Loaded:
     """Read, override and validate. Raises BadStudy where not even a part of it can be read."""
-    name = path.parent.name if path.name == "study.yaml" else path.stem
+    name = path.resolve().parent.name if path.name == "study.yaml" else path.stem
     source = str(path)
     if not name or not set(name) <= STUDY_NAME_CHARACTERS or name.startswith("."):
         raise BadStudy(source, [Mistake("", f"a study is named by its file; {name!r} should hold letters, digits, "
@@ -99,6 +99,9 @@ def load(path: Path, overrides: list[str] | None = None) -> Loaded:
     study, mistakes, kept = _validate(raw)
     loaded = Loaded(name, source, path.parent, study, tuple(mistakes), kept)
     return replace(loaded, mistakes=(*mistakes, *_beyond_the_schema(loaded, raw)))
+
+
+_STAND_INS = {"question": "?", "dataset": "?", "models": ["?"]}  # names of nothing: nothing follows from them
 
 
 def _study(raw: dict[Any, Any]) -> Study:
@@ -117,20 +120,23 @@ def _validate(raw: dict[Any, Any]) -> tuple[Study | None, list[Mistake], tuple[i
         mistakes = [_mistake(e) for e in errors]
         places = [e["loc"] for e in error.errors()]
     bad_models = {place[1] for place in places if place[:1] == ("models",) and len(place) > 1}
-    bad_keys = {place[0] for place in places if place} - ({"models"} if bad_models else set())
-    rest = {k: v for k, v in raw.items() if k not in bad_keys}
-    if bad_models:
-        positions = tuple(i for i in positions if i not in bad_models)
-        rest["models"] = [raw["models"][i] for i in positions]
+    bad_keys = {place[0] for place in places if place}
+    rest = {**_STAND_INS, **{k: v for k, v in raw.items() if k not in bad_keys}}
+    kept = tuple(i for i in positions if i not in bad_models)
+    if bad_models and kept:
+        rest["models"] = [raw["models"][i] for i in kept]
+    elif "models" in bad_keys:
+        kept = (0,)
     try:
-        return _study(rest), mistakes, positions
+        return _study(rest), mistakes, kept
     except ValidationError:
         return None, mistakes, ()
 
 
 def dotted(place: Iterable[int | str]) -> str:
     """('models', 2, 'size') as models[2].size."""
-    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
+    names = [p if isinstance(p, int) or p.isprintable() else repr(p) for p in place]
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in names).removeprefix(".")
 
 
 def _mistake(error: "ErrorDetails") -> Mistake:
@@ -140,7 +146,7 @@ def _mistake(error: "ErrorDetails") -> Mistake:
         allowed = list(_MODEL_AT.get(place[0] if len(place) > 1 else "", Study).model_fields)
         return Mistake(dotted(place), f"unknown key; allowed: {', '.join(allowed)}.{nearest(place[-1], allowed)}")
     if error["type"] == "missing":
-        return Mistake(dotted(place), "missing; every study needs it")
+        return Mistake(dotted(place), "missing" + ("; every study needs it" if len(place) == 1 else ""))
     if error["type"] == "literal_error":
         allowed = [part.strip("' ") for part in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         near = nearest(error["input"], allowed)
@@ -149,7 +155,7 @@ def _mistake(error: "ErrorDetails") -> Mistake:
     return Mistake(dotted(place), message + (found if place else ""))
 
 
-_MODEL_AT: dict[object, type[BaseModel]] = {"recipe": Recipe, "fit": FitRule, "models": ModelEntry}
+_MODEL_AT: dict[object, type[BaseModel]] = {"recipe": Recipe, "fit": FitRule, "budgets": BudgetEntry}
 
 
 def _short(value: object) -> str:
@@ -175,8 +181,10 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
     if (raw.get("fractions") is None) == (raw.get("images_per_class") is None):
         mistakes.append(Mistake("fractions", "give exactly one of fractions and images_per_class"))
 
+    allowed = {kind: sorted({*registry.shipped(), *plugins}) for kind, registry in _SHIPPED.items()}
+
     def check(kind: str, name: object, place: str) -> None:
-        known = sorted({*_SHIPPED[kind].shipped(), *plugins})
+        known = allowed[kind]
         if isinstance(name, str) and name not in known:
             mistakes.append(Mistake(place, f"unknown {kind} {name!r}; allowed: {', '.join(known) or 'none yet'}."
                                            f"{nearest(name, known)}"))
@@ -195,6 +203,7 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
     return mistakes
 
 
-def _repeated(places: Sequence[str], values: Sequence[object], advice: str) -> list[Mistake]:
+def _repeated(places: Sequence[str], values: Sequence[Hashable], advice: str) -> list[Mistake]:
+    first = {value: i for i, value in reversed(list(enumerate(values)))}
     return [Mistake(place, f"{value if isinstance(value, str | int) else 'this entry'} stands twice{advice}")
-            for i, (place, value) in enumerate(zip(places, values, strict=True)) if value in values[:i]]
+            for i, (place, value) in enumerate(zip(places, values, strict=True)) if first[value] < i]

@@ -31,7 +31,12 @@ class ModelEntry(Frozen):
         known = {k: v for k, v in entry.items() if k in ("name", "size", "label", "recipe")}
         # A bare `name: ...` mapping lists options beside the name; that is how people write them.
         options = {k: v for k, v in entry.items() if k not in known and k != "options"}
-        known["options"] = {**entry.get("options", {}), **options}
+        known["options"] = entry.get("options", {})
+        if options and isinstance(known["options"], dict):
+            twice = sorted(options.keys() & known["options"].keys())
+            if twice:
+                raise ValueError(f"{twice[0]!r} stands twice: in options, and beside them")
+            known["options"] = {**known["options"], **options}
         known.setdefault("label", ":".join(str(known[k]) for k in ("name", "size") if known.get(k)))
         return known
 
@@ -67,14 +72,15 @@ class Study(Frozen):
     fractions: Annotated[tuple[ExactFraction, ...], Field(min_length=1, max_length=200)] | None = None
     images_per_class: Annotated[tuple[Annotated[int, Field(ge=1)], ...],
                                 Field(min_length=1, max_length=200)] | None = None
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = tuple(range(6))
-    regimes: Annotated[tuple[Literal["none"], ...], Field(min_length=1)] = ("none",)
-    budgets: Annotated[tuple[BudgetEntry, ...], Field(min_length=1)] = (BudgetEntry(unit="steps", amount=300),)
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] = tuple(range(6))
+    regimes: Annotated[tuple[Literal["none"], ...], Field(min_length=1, max_length=200)] = ("none",)
+    budgets: Annotated[tuple[BudgetEntry, ...],
+                       Field(min_length=1, max_length=200)] = (BudgetEntry(unit="steps", amount=300),)
     recipe: Recipe = Recipe()
     fit: FitRule = FitRule()
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    claims: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
+    claims: Annotated[tuple[str, ...], Field(max_length=200)] = ()
+    plugins: Annotated[tuple[str, ...], Field(max_length=200)] = ()
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -90,9 +90,10 @@ def load(name: str) -> Arrays:
 
 def _cached(folder: Path) -> Arrays | None:
     try:
-        return Arrays(*(np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS))
-    except (OSError, ValueError, EOFError):
+        arrays = [np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False) for part in PARTS]
+    except Exception:  # a damaged header raises whatever numpy's parser does, tokenize.TokenError among it
         return None
+    return Arrays(*arrays) if all(array.dtype == np.uint8 for array in arrays) else None
 
 
 def _keep(folder: Path, arrays: Arrays) -> None:
