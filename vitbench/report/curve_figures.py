@@ -38,7 +38,7 @@ def overfitting_form(frame: Frame, quantity: Quantity, step_axis: StepAxis) -> S
     """`overfitting` without its data: a page fills in one cell after the other."""
     y = alt.Y(f"{quantity}:Q", axis=value_axis(quantity, title=TITLES[quantity], tickCount=6),
               scale=alt.Scale(zero=quantity == "loss"))
-    x = alt.X("step:Q", scale=alt.Scale(type=step_axis, nice=False, zero=False),
+    x = alt.X("step:Q", scale=alt.Scale(type=step_axis, nice=False),
               axis=alt.Axis(title=f"step ({step_axis} scale)", format=",d", grid=False, tickCount=6,
                             labelOverlap="greedy", labelFlush=True))
     chart = alt.layer(*_onset_layers(x, y), *_curve_layers(x, y, quantity)).properties(width=WIDTH, height=320)
@@ -76,7 +76,7 @@ def _onset_layers(x: Any, y: Any) -> list[Any]:
 def overview(frame: Frame, *, condition: str | None = None, quantity: Quantity = "accuracy") -> Spec:
     """Small multiples of one condition: models down, shares across, mean clean-train and test curves.
 
-    The first 12 models. Panels of cells without a whole curve stay empty. Raises NoSuchCell.
+    The first 12 models. A cell without a curve that all its runs have says 'missing' or 'no curve'. Raises NoSuchCell.
     """
     found = of_condition(frame, condition)
     labels = list(dict.fromkeys(cell.label for cell in found))[:MOST_PANEL_ROWS]
@@ -98,7 +98,10 @@ def _panel_layers(quantity: Quantity) -> list[Any]:
     base = alt.Chart().encode(x=x)
     between = base.mark_area(fillOpacity=0.18, color=PARTS[0].colour).encode(
         y=alt.Y("train:Q", scale=scale, axis=axis), y2="test:Q")
-    return [between, *(base.mark_line(color=p.colour, strokeDash=p.dash, strokeWidth=1.6).encode(
+    # In every panel something is named, for Vega puts panels without a row first and shifts all others.
+    word = alt.Chart().mark_text(color=INK, fontSize=11).encode(
+        x=alt.value({"expr": "width / 2"}), y=alt.value({"expr": "height / 2"}), text="note:N")
+    return [between, word, *(base.mark_line(color=p.colour, strokeDash=p.dash, strokeWidth=1.6).encode(
         y=alt.Y(f"{p.part}:Q", scale=scale, axis=axis)) for p in (PARTS[0], PARTS[2]))]
 
 
@@ -108,4 +111,6 @@ def _panel_rows(frame: Frame, cell: Cell, quantity: Quantity) -> list[Spec]:
     for row in cell_curves(frame, cell).curves:
         if row[0] is None and row[2] != "val":
             at.setdefault(row[1], {})[row[2]] = row[place]
+    if not at:
+        return [{"label": cell.label, "share": cell.share, "note": "no curve" if cell.rows else "missing"}]
     return [{"label": cell.label, "share": cell.share, "step": step, **values} for step, values in at.items()]
