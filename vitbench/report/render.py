@@ -116,7 +116,7 @@ def html(table: Table) -> str:
     notes = "".join(f'<li value="{i}">{escape(note)}</li>' for i, note in enumerate(table.footnotes, 1))
     footer = "".join(f"<li>{escape(note)}</li>" for note in table.footer)
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="Table: {escape(table.caption)}">\n<table>'
-            f"<caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+            f"<caption><span>{escape(table.caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
             f"</table></div>\n" + (f'<ol class="notes">{notes}</ol>\n' if notes else "")
             + f'<ul class="notes">{footer}</ul>\n')
 
