@@ -1,5 +1,6 @@
 """`vitbench run` from the outside: what is kept, what is skipped, what is said."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -211,10 +212,8 @@ def test_fifty_kills_of_workers_and_driver_lose_nothing(tmp_path: Path) -> None:
         process = start(*arguments, cwd=tmp_path)
         until(lambda process=process: list(tmp_path.glob("results/tiny/live/*.json")) or process.poll() is not None)
         while kills < 50 and process.poll() is None:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(rng.uniform(0.0, 0.6))
-            except subprocess.TimeoutExpired:
-                pass
             workers = [json.loads(p.read_text())["pid"] for p in tmp_path.glob("results/tiny/live/*.json")]
             target = process.pid if rng.random() < 0.2 or not workers else rng.choice(workers)
             try:

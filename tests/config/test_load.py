@@ -444,7 +444,8 @@ def test_any_override_is_taken_or_refused(tmp_path: Path, override: str) -> None
 
 @pytest.mark.parametrize("text", [
     "seeds: 10000", "seeds: [" + "0," * 60_000 + "]", "claims: [" + "a," * 60_000 + "]",
-    "plugins: [" + "a," * 3000 + "]", "models: [" + "linear," * 5000 + "]", "x: " + "a" * 250_000, "\n" * 250_000, "#" + "x" * 250_000,
+    "plugins: [" + "a," * 3000 + "]", "models: [" + "linear," * 5000 + "]", "x: " + "a" * 250_000, "\n" * 250_000,
+    "#" + "x" * 250_000,
     " " * 250_000,
     "".join(f"k{i}: 1\n" for i in range(20_000)), "- " * 100_000, "[" * 100_000, "{" * 100_000, "? " * 100_000,
     "x: 1" + ":1" * 100_000, "x: 0x" + "f" * 250_000, "x: " + "9" * 250_000, "x:\n" + "- \n" * 80_000,

@@ -10,7 +10,8 @@ CPU = torch.device("cpu")
 
 
 def _resident(fraction: str = "0.1", seed: int = 0, batch_size: int = 32) -> tuple[Resident, subset.Subset]:
-    spec = RunSpec(dataset="digits@1", model="linear@1", fraction=fraction, seed=seed, budget=Budget(unit="steps", amount=1))
+    spec = RunSpec(dataset="digits@1", model="linear@1", fraction=fraction, seed=seed,
+                   budget=Budget(unit="steps", amount=1))
     arrays, streams = datasets.load("digits"), Streams.of(spec)
     wanted = subset.counts(datasets.DATASETS.get("digits").meta.train_counts, fraction=fraction)
     chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())

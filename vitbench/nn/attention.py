@@ -22,7 +22,8 @@ class SelfAttention(nn.Module):
         """What each token takes from all tokens, weighted by how well its query meets their keys."""
         query_BHNK, key_BHNK, value_BHNK = self.project(x_BND)
         mixed_BHNK = F.scaled_dot_product_attention(query_BHNK, key_BHNK, value_BHNK)
-        return self.merge(mixed_BHNK.transpose(1, 2).flatten(2))
+        merged_BND: Tensor = self.merge(mixed_BHNK.transpose(1, 2).flatten(2))
+        return merged_BND
 
     def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, each B x H x N x K."""

@@ -29,4 +29,5 @@ class ConvNet(nn.Module):
 
     def forward(self, x_BCSS: Tensor) -> Tensor:
         """Normalised images B x C x S x S to logits B x classes."""
-        return self.head(self.features(x_BCSS).mean(dim=(2, 3)))
+        logits_BC: Tensor = self.head(self.features(x_BCSS).mean(dim=(2, 3)))
+        return logits_BC

@@ -64,7 +64,8 @@ class Block(nn.Module):
     def forward(self, x_BND: Tensor) -> Tensor:
         """Tokens B x N x D to the same shape."""
         x_BND = x_BND + self.attention(self.attention_norm(x_BND))
-        return x_BND + self.mlp(self.mlp_norm(x_BND))
+        mixed_BND: Tensor = x_BND + self.mlp(self.mlp_norm(x_BND))
+        return mixed_BND
 
 
 class TokenTransformer(nn.Module):
@@ -91,7 +92,8 @@ class TokenTransformer(nn.Module):
     def forward(self, x_BCSS: Tensor) -> Tensor:
         """Normalised images B x C x S x S to logits B x classes."""
         x_BND = self.positions(self.embed(self.patches(x_BCSS)))
-        return self.head(self.norm(self.blocks(x_BND)).mean(dim=1))
+        logits_BC: Tensor = self.head(self.norm(self.blocks(x_BND)).mean(dim=1))
+        return logits_BC
 
 
 def _initialise(module: nn.Module) -> None:

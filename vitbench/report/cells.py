@@ -121,7 +121,8 @@ def _cell(frame: Frame, key: CellKey, runs: list[Run], rows: dict[tuple[str, str
     by_seed = tuple(sorted(runs, key=lambda run: (run.spec.seed, run.spec.run_id)))
     ended = [rows.get((label, setting, run.spec.run_id)) for run in by_seed]
     return Cell(label, share, regime, budget, setting, frame.resolved.models[label].family, runs[0].spec.size,
-                sum(counts.drawn), sum(counts.train), sum(counts.validation), by_seed, tuple(row for row in ended if row is not None))
+                sum(counts.drawn), sum(counts.train), sum(counts.validation), by_seed,
+                tuple(row for row in ended if row is not None))
 
 
 def content_sha256(frame: Frame) -> str:

@@ -16,7 +16,7 @@ MOST_PANEL_ROWS = 12
 _VALIDATION = PARTS[1].colour
 
 
-def overfitting(  # noqa: PLR0913 - a selection has three names, a picture of it two choices
+def overfitting(
         frame: Frame, label: str, share: str, *, condition: str | None = None, quantity: Quantity = "accuracy",
         step_axis: StepAxis = "log") -> Spec:
     """Clean train, validation and test of one cell against the step: seeds thin, their mean thick, onsets marked.

@@ -39,7 +39,7 @@ def accuracy(frame: Frame, *, condition: str | None = None, direct_labels: bool 
     limits = axis_range([p["mean"] for p in points], [p["band_low"] for p in points], [p["band_high"] for p in points])
     labels = _end_labels(points, limits, height) if direct_labels else []
     layers = _layers(styles, limits, sorted({p["train_images"] for p in points}))
-    chance = six_digits(1 / frame.facts.num_classes)
+    chance = six_digits(1 / frame.resolved.num_classes)
     datasets = {"points": points, "labels": labels, "chance": [{"chance": chance}]}
     if limits[0] <= (chance or 0) <= limits[1]:
         layers.insert(0, _chance_rule())

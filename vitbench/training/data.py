@@ -32,7 +32,10 @@ class Part:
 
 
 class Resident:
-    """The parts of a run's data (`val` only where every class has one), and its training batches as pure functions of the step."""
+    """The parts of a run's data (`val` only where every class has one), and its training batches.
+
+    A batch is a pure function of its step.
+    """
 
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
                  device: torch.device) -> None:
