@@ -19,7 +19,6 @@ def main() -> None:
     try:
         status = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         status = 130
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away: `vitbench ... | head`

@@ -1,5 +1,6 @@
 """What the commands do once their arguments are read."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,8 +38,12 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
     console = _console()
     runs = select(folder.runs, only)
-    with display(console, runs, quiet) as shown:
-        summary = execute(folder, runs, loaded.plugin_files(), options, shown)
+    try:
+        with display(console, runs, quiet) as shown:
+            summary = execute(folder, runs, loaded.plugin_files(), options, shown)
+    except KeyboardInterrupt:
+        print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        return 130
     _closing(console, folder, summary)
     return 1 if summary.failed else 0
 
