@@ -99,8 +99,7 @@ def _panel_layers(quantity: Quantity) -> list[Any]:
     between = base.mark_area(fillOpacity=0.18, color=PARTS[0].colour).encode(
         y=alt.Y("train:Q", scale=scale, axis=axis), y2="test:Q")
     # In every panel something is named, for Vega puts panels without a row first and shifts all others.
-    word = alt.Chart().mark_text(color=INK, fontSize=11).encode(
-        x=alt.value({"expr": "width / 2"}), y=alt.value({"expr": "height / 2"}), text="note:N")
+    word = alt.Chart().mark_text(color=INK, fontSize=11).encode(text="note:N").transform_filter("isValid(datum.note)")
     return [between, word, *(base.mark_line(color=p.colour, strokeDash=p.dash, strokeWidth=1.6).encode(
         y=alt.Y(f"{p.part}:Q", scale=scale, axis=axis)) for p in (PARTS[0], PARTS[2]))]
 

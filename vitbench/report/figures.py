@@ -74,7 +74,8 @@ def _layers(styles: tuple[ModelStyle, ...], limits: tuple[float, float], sizes: 
 
 def _by_model(channel: Any, styles: tuple[ModelStyle, ...], attribute: str) -> Any:
     scale = alt.Scale(domain=[s.label for s in styles], range=[getattr(s, attribute) for s in styles])
-    return channel("label:N", scale=scale, legend=None)
+    kind = "O" if channel is alt.StrokeWidth else "N"  # Vega-Lite warns of widths without an order
+    return channel(f"label:{kind}", scale=scale, legend=None)
 
 
 def _share_of(field: str, limits: tuple[float, float]) -> Any:

@@ -34,7 +34,7 @@
   };
   const drawOverview = () => {
     const of = data.overview[condition("overview-condition")];
-    const room = (byId("overview").clientWidth - 190) / of.shares - 14;
+    const room = (byId("overview").clientWidth - 235) / of.shares - 14;
     const spec = {...of.spec.spec, width: Math.round(Math.max(96, Math.min(230, room)))};
     return draw("overview", {...of.spec, spec}, of.text);
   };

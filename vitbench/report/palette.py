@@ -13,7 +13,7 @@ QUIET = "#6f7378"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 # A second and third model of one family and size differ in shade and shape.
-HUES = {"attention": ("#0072b2", "#3f97cf", "#1d62a6"), "convolution": ("#d55e00", "#b54a00", "#e07a2c"),
+HUES = {"attention": ("#0072b2", "#3f97cf", "#4f7fd1"), "convolution": ("#d55e00", "#b54a00", "#e07a2c"),
         "hybrid": ("#009e73", "#00805d", "#23a883"), "control": ("#7a7a7a", "#919191", "#636870")}
 SHAPES = {"attention": ("circle", "triangle-right", "wedge"), "convolution": ("square", "triangle-down", "arrow"),
           "hybrid": ("triangle-up", "triangle-left", "wedge"), "control": ("diamond", "cross", "triangle-left")}

@@ -17,8 +17,9 @@ def axis_range(means: Sequence[float], lows: Sequence[float | None], highs: Sequ
     low = max(0.0, least - room, min([least, *(v for v in lows if v is not None)]))
     high = min(1.0, most + room, max([most, *(v for v in highs if v is not None)]))
     low, high = floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step
-    return (round(low, 6), round(high, 6)) if high - low >= step else (round(max(0.0, low - step), 6),
-                                                                       round(low + step, 6))
+    if high - low < step / 2:
+        low, high = (low - step, high) if low >= step else (low, high + step)
+    return round(low, 6), round(high, 6)
 
 
 def spread(places: Sequence[float], gap: float, height: float) -> list[float]:
