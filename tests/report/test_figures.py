@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.factory import Facts, Found, Run, failure, frame, record, study
+from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
 from vitbench.report import figures
 from vitbench.report.cells import cells
 from vitbench.report.curves import cell_curves
@@ -23,7 +23,7 @@ EIGHT = ["token_transformer:xs", "token_transformer:s", "convnet:xs", "convnet:s
 
 def holed() -> Frame:
     """Diverged, failed and missing runs, and a share without validation."""
-    def make(run: Run, facts: Facts) -> Found:
+    def make(run: Run, facts: Resolved) -> Found:
         if run.label == "convnet:xs" and run.share == "0.1":
             return record(run, facts, diverged="loss is not finite") if run.spec.seed == 1 else record(run, facts)
         if run.label == "convnet:xs" and run.share == "1":

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.factory import Facts, Found, Run, failure, frame, record, study
+from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
 from tests.requirements import require_program
 from vitbench.report import html, tables
 
@@ -15,7 +15,7 @@ HOSTILE = 'a|b </script><script>alert(1)</script> <img src=x onerror=alert(2)> &
 QUESTION = "Who <b>overfits</b> & \"why\"? </title>"
 
 
-def hostile(run: Run, facts: Facts) -> Found:
+def hostile(run: Run, facts: Resolved) -> Found:
     if run.share == "1" and run.label != "convnet:xs":
         return None if run.spec.seed else failure(run, "</script><script>alert(3)</script> <!-- out of memory")
     if run.share == "0.1" and run.spec.seed == 1:
