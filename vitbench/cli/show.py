@@ -12,8 +12,10 @@ from vitbench.report.frame import Frame
 from vitbench.report.tables import summary
 from vitbench.study.folder import StudyFolder
 
-# Columns of the full table that fit a terminal of 100 characters.
-SHORT = ("label", "share", "train_images", "runs", "test_accuracy", "gap", "time_harm", "fit_state", "seconds")
+# Columns of the full table that fit a terminal of 100 characters, under shorter titles.
+SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",
+         "test_accuracy": "test acc. % [95 %]", "gap": "gap", "time_harm": "time harm", "fit_state": "fit state",
+         "seconds": "seconds"}
 
 
 def print_table(console: Console, frame: Frame) -> None:
@@ -23,12 +25,12 @@ def print_table(console: Console, frame: Frame) -> None:
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for i in places:
         column = table.columns[i]
-        grid.add_column(Text(column.title), justify="right" if column.numeric else "left", no_wrap=True)
+        grid.add_column(Text(SHORT[column.key]), justify="right" if column.numeric else "left", no_wrap=True)
     for row in table.rows:
         grid.add_row(*(Text(row[i].text) for i in places))
     console.print(grid)
-    for line in table.footnotes:
-        console.print(line)
+    for line in (*table.footnotes, *table.footer):
+        console.print(f"- {line}")
 
 
 def print_plan(console: Console, folder: StudyFolder) -> None:
