@@ -1,0 +1,118 @@
+"""How long the quick study takes, what a run costs beside training, and how fast results are read.
+
+    python benchmarks/quick.py [--write]
+
+Prints a Markdown page; `--write` puts it into docs/performance.md. All figures come from one run on one machine.
+Machines differ and are shared: the ratios carry over, the seconds do not.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from vitbench.config import find, load
+from vitbench.environment import describe
+from vitbench.grid import Run
+from vitbench.record import Execution, RunRecord
+from vitbench.spec import canonical_json
+from vitbench.store import ResultStore
+from vitbench.study.engines.local import LocalEngine, Task
+from vitbench.study.folder import StudyFolder
+from vitbench.study.meaning import resolved
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+HERE = Execution(device="cpu", threads=1, deterministic=True, environment="0" * 16, code_version="benchmark")
+
+
+def command(*arguments: object) -> float:
+    """Seconds of a vitbench command."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "vitbench", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
+def records(folder: Path) -> list[RunRecord]:
+    return [RunRecord.from_json(path.read_bytes()) for path in folder.glob("runs/*/record.json")]
+
+
+def study(folder: Path, *overrides: str) -> StudyFolder:
+    loaded = load(find("quick", folder), list(overrides))
+    meaning, names = resolved(loaded, import_plugins=False)
+    return StudyFolder("quick", meaning, names, ResultStore(folder / "quick"))
+
+
+def overheads(folder: Path, repeats: int = 12) -> list[float]:
+    """Seconds of a run, from the driver's decision to its stored record, that are no training and no evaluation."""
+    of = study(folder, f"seeds={repeats}", "fractions=[0.1]", "models=[linear]", "budgets=[{steps: 20}]")
+    of.store.prepare()
+    found = []
+    with LocalEngine(workers=1) as engine:
+        engine.inspect("digits", ())
+        for run in of.runs:
+            started = time.perf_counter()
+            engine.start(Task(canonical_json(run.spec.model_dump(mode="json")), HERE, of.store.folder, (), False))
+            while not list(engine.ended(timeout=1.0)):
+                pass
+            cost = of.store.read(run.spec.run_id).cost  # type: ignore[union-attr]
+            found.append(time.perf_counter() - started - cost.train_seconds - cost.eval_seconds)
+    return found
+
+
+def many(folder: Path, template: RunRecord, seeds: int) -> int:
+    """Fill a results folder with records of the template's numbers; how many."""
+    of = study(folder, f"seeds={seeds}")
+    of.store.prepare()
+    of.write({})
+
+    def write(run: Run) -> None:
+        target = of.store.runs / run.spec.run_id
+        target.mkdir()
+        record = template.model_copy(update={"run_id": run.spec.run_id, "spec": run.spec})
+        (target / "record.json").write_text(record.to_json())
+
+    for run in of.runs:
+        write(run)
+    return len(of.runs)
+
+
+def page(folder: Path) -> str:
+    first = command("run", "quick", "--results", folder)
+    found = records(folder / "quick")
+    again = command("run", "quick", "--results", folder)
+    training = sum(r.cost.train_seconds for r in found)
+    evaluation = sum(r.cost.eval_seconds for r in found)
+    peak = max(r.cost.peak_memory_bytes for r in found)
+    over = overheads(folder / "overhead")
+    count = many(folder / "many", found[0], seeds=42)
+    reading = command("tables", "quick", "--results", folder / "many")
+    helping = command("--help")
+    cores = len(os.sched_getaffinity(0))
+    lines = [
+        "# Performance", "",
+        "Made by `python benchmarks/quick.py --write`. Seconds are of one run on one shared machine: "
+        f"{describe('')['processor']}, {cores} cores, torch {describe('')['packages']['torch']}.", "",  # type: ignore[index]
+        "| what | asked for | measured |", "| --- | ---: | ---: |",
+        f"| quick study, {len(found)} runs, {cores} workers, imports included | 60 s | {first:.1f} s |",
+        f"| its training alone, summed over runs | | {training:.1f} s |",
+        f"| its evaluation alone, summed over runs | | {evaluation:.1f} s ({evaluation / training:.0%} of training) |",
+        f"| (training + evaluation) / (wall time x workers) | | {(training + evaluation) / (first * cores):.0%} |",
+        f"| peak memory of a worker | 1,500 MB | {peak / 1e6:.0f} MB |",
+        f"| the unchanged study again | 2 s | {again:.2f} s |",
+        f"| a run beside training and evaluation, fork included: median of {len(over)} | 250 ms | "
+        f"{1000 * statistics.median(over):.0f} ms |",
+        f"| the same, largest | | {1000 * max(over):.0f} ms |",
+        f"| `tables` on {count:,} records | 2 s | {reading:.2f} s |",
+        f"| `vitbench --help` | 0.5 s | {helping:.2f} s |", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        text = page(Path(temporary))
+    print(text)
+    if "--write" in sys.argv:
+        PAGE.write_text(text)
