@@ -394,7 +394,7 @@ def at_most(seconds: float, path: Path, overrides: list[str] | None = None) -> N
     assert time.process_time() - started < seconds
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.one_of(st.text(max_size=300), st.text(alphabet="{}[]:,-?&*!|>'\"%@`# \n\tab01.~=<", max_size=80)))
 @example("5")
 @example("- - - -")
@@ -407,7 +407,7 @@ def test_any_text_is_a_study_or_refused(tmp_path: Path, text: str) -> None:
     outcome(path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.binary(max_size=100))
 def test_any_bytes_are_a_study_or_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "fuzz.yaml"
@@ -415,7 +415,7 @@ def test_any_bytes_are_a_study_or_refused(tmp_path: Path, content: bytes) -> Non
     outcome(path)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.dictionaries(st.one_of(st.sampled_from(sorted(Study.model_fields)), st.text(max_size=5)), PLAIN, max_size=5))
 def test_any_values_are_a_study_or_mistakes(tmp_path: Path, values: dict[Any, Any]) -> None:
     path = tmp_path / "fuzz.yaml"
@@ -424,7 +424,7 @@ def test_any_values_are_a_study_or_mistakes(tmp_path: Path, values: dict[Any, An
     outcome(path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(PLAIN)
 def test_any_structure_is_a_study_or_refused(tmp_path: Path, value: Any) -> None:
     path = tmp_path / "fuzz.yaml"
@@ -432,7 +432,7 @@ def test_any_structure_is_a_study_or_refused(tmp_path: Path, value: Any) -> None
     outcome(path)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.one_of(st.text(max_size=30), st.text(alphabet="models.[]=0 12seed{}:,'\"", max_size=20),
                  st.builds("{}={}".format, st.sampled_from(["seeds", "recipe.batch_size", "models[0]", "models.0.name",
                                                             "recipe", "fractions[1]"]), st.text(max_size=20))))
@@ -444,8 +444,8 @@ def test_any_override_is_taken_or_refused(tmp_path: Path, override: str) -> None
 
 @pytest.mark.parametrize("text", [
     "seeds: 10000", "seeds: [" + "0," * 60_000 + "]", "claims: [" + "a," * 60_000 + "]",
-    "plugins: [" + "a," * 3000 + "]", "models: [" + "linear," * 5000 + "]", "x: " + "a" * 250_000, "\n" * 250_000,
-    "#" + "x" * 250_000,
+    "plugins: [" + "a," * 3000 + "]", "models: [" + "linear," * 5000 + "]", "x: " + "a" * 250_000,
+    "\n" * 250_000, "#" + "x" * 250_000,
     " " * 250_000,
     "".join(f"k{i}: 1\n" for i in range(20_000)), "- " * 100_000, "[" * 100_000, "{" * 100_000, "? " * 100_000,
     "x: 1" + ":1" * 100_000, "x: 0x" + "f" * 250_000, "x: " + "9" * 250_000, "x:\n" + "- \n" * 80_000,

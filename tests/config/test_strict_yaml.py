@@ -70,8 +70,8 @@ def test_an_alias_bomb_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [
     ("", {}), ("# only a comment", {}), ("a: 1e-4", {"a": 1e-4}), ("a: yes", {"a": True}),
-    ("a: [1, x]", {"a": [1, "x"]}), ("a: '1'", {"a": "1"}), ("- 1", [1]), ("a: 2020-01-01", {"a": "2020-01-01"}),
-    ("a: ???", {"a": "???"}),
+    ("a: [1, x]", {"a": [1, "x"]}), ("a: '1'", {"a": "1"}), ("- 1", [1]),
+    ("a: 2020-01-01", {"a": "2020-01-01"}), ("a: ???", {"a": "???"}),
     ("a: ü", {"a": "ü"}), ("\ufeffa: 1", {"a": 1}),
 ])
 def test_plain_yaml_has_its_plain_value(text: str, value: object) -> None:
