@@ -30,10 +30,6 @@ def test_listing_models_and_reading_their_cards_does_not_load_torch() -> None:
                            "    for size in meta.sizes or (None,): resolve(name, size, {})")
 
 
-def test_loading_a_dataset_does_not_load_torch() -> None:
-    assert not loads_torch("from vitbench.datasets import load; load('digits')")
-
-
 @pytest.mark.parametrize("package", ["stats", "report.frame", "report.tables", "report.export", "metrics"])
 def test_statistics_and_reports_do_without_scipy_stats(package: str) -> None:
     assert not loads(f"import vitbench.{package}", "scipy.stats")  # 0.9 s of every command
