@@ -130,6 +130,12 @@ def test_an_override_of_a_nested_key_leaves_the_others(study_file: Write) -> Non
     assert (recipe.batch_size, recipe.warmup, recipe.learning_rate) == (16, 0.2, 1e-4)
 
 
+def test_an_override_of_a_whole_mapping_replaces_it(study_file: Write) -> None:
+    path = study_file(GOOD + "recipe: {batch_size: 32, warmup: 0.2}\n")
+    recipe = studied(load(path, ["recipe={batch_size: 16}"])).recipe
+    assert (recipe.batch_size, recipe.warmup) == (16, 0.1)
+
+
 def test_an_override_may_make_a_mapping_that_the_file_lacks(study_file: Write) -> None:
     assert studied(load(study_file(GOOD), ["recipe.batch_size=16"])).recipe.batch_size == 16
 
