@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("vitbench", deadline=None, derandomize=True,
+settings.register_profile("vitbench", deadline=None, derandomize=True, max_examples=40,
                           suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 settings.load_profile("vitbench")
 

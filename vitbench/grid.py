@@ -1,5 +1,6 @@
 """From a Study to its runs: every combination, in the order in which they are done."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -7,7 +8,7 @@ from typing import Any
 
 from vitbench.config import ModelEntry, Study
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting
+from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting, exact_decimal
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,15 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals or key not in _ONLY:
             raise ValueError(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+        if key == "fraction":
+            with contextlib.suppress(ValueError):
+                value = exact_decimal(value)  # so that 0.10 finds 0.1
         wanted.setdefault(key, set()).add(value)
     for key, values in wanted.items():
-        known = sorted({_value(run, key) for run in runs})
+        known = sorted({_value(run, key) for run in runs} - {"None"})
         for value in values - set(known):
-            raise ValueError(f"--only {key}={value}: this study has {', '.join(known)}.{nearest(value, known)}")
+            raise ValueError(f"--only {key}={value}: this study has {', '.join(known) or 'none'}."
+                             f"{nearest(value, known)}")
     return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
 
 

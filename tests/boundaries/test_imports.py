@@ -1,0 +1,78 @@
+import pytest
+
+from tests.boundaries.probe import HEAVY, ROOT, Step, after_each, loads_torch
+from tests.report import factory
+from vitbench.store import ResultStore
+from vitbench.study.folder import StudyFolder
+
+LIGHT = ["spec", "streams", "registry", "record", "store", "live", "config", "grid", "environment", "subset", "stats",
+         "metrics", "datasets", "models", "report", "study", "cli"]
+
+
+def modules() -> list[str]:
+    """Every module of the light packages."""
+    files = [path for part in LIGHT for path in ([ROOT / "vitbench" / f"{part}.py"]
+                                                 if (ROOT / "vitbench" / f"{part}.py").exists()
+                                                 else sorted((ROOT / "vitbench" / part).rglob("*.py")))]
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files]
+
+
+def test_no_light_module_loads_torch_or_scipy_stats_on_import() -> None:
+    told = after_each([(name, f"import {name}") for name in modules()], [*HEAVY, "scipy.stats"])  # that one takes 0.9 s
+    assert len(told) > 30
+    assert {name: step for name, step in told.items() if step.loaded or step.error} == {}
+
+
+def test_listing_models_and_reading_their_cards_does_not_load_torch() -> None:
+    assert not loads_torch("from vitbench.models import MODELS, resolve\n"
+                           "for name in MODELS.names():\n"
+                           "    meta = MODELS.get(name).meta\n"
+                           "    for size in meta.sizes or (None,): resolve(name, size, {})")
+
+
+def test_the_probe_can_fail() -> None:
+    assert loads_torch("import vitbench.nn.convnet")
+
+
+def test_the_probe_tells_of_code_that_fails() -> None:
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        loads_torch("1 / 0")
+
+
+COMMANDS = {  # arguments, and a word of what each prints here
+    "help": (["--help"], "Usage"), "version": (["--version"], "vitbench 0"),
+    "list models": (["list", "models"], "convnet"), "list datasets": (["list", "datasets"], "digits"),
+    "list studies": (["list", "studies"], "quick"), "status": (["status", "trial"], "12"),
+    "plan": (["plan", "quick"], "convnet"), "tables": (["tables", "trial"], "convnet"),
+    "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
+    "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
+    "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
+}
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
+    """All commands that only read, in one fresh process, over a study that is done."""
+    folder = tmp_path_factory.mktemp("commands")
+    study = factory.study()
+    store = ResultStore(folder / "results" / "trial")
+    store.prepare()
+    trial = StudyFolder("trial", study, factory.resolved(study), store)
+    trial.write({})
+    for run in trial.runs:
+        store.write(factory.record(run, trial.resolved), None)
+    run_id = trial.runs[0].spec.run_id
+    steps = []
+    for name, (arguments, _) in COMMANDS.items():
+        argv = [argument.format(run_id=run_id) for argument in ["vitbench", *arguments]]
+        steps.append((name, f"import sys; sys.argv = {argv!r}\nfrom vitbench.cli import main\nmain()"))
+    return after_each(steps, HEAVY, cwd=folder)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_only_reads_does_not_load_torch(commands: dict[str, Step], name: str) -> None:
+    step = commands[name]
+    assert step.error is None, step.error
+    assert step.loaded == []
+    word = COMMANDS[name][1]
+    assert word in step.printed  # it did its work, and did not just fail early
