@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -85,8 +86,10 @@ class ResultStore:
         """Store a finished run. Where one is already there, that one stays (a run is counted once)."""
         with self._staged(record.run_id) as stage:
             if logits_IC is not None:
+                whole = io.BytesIO()  # NumPy's own writing hides why a disk refuses
+                np.save(whole, logits_IC, allow_pickle=False)
                 with (stage / LOGITS).open("wb") as file:
-                    np.save(file, logits_IC, allow_pickle=False)
+                    file.write(whole.getbuffer())
                     file.flush()
                     os.fsync(file.fileno())
             write_atomically(stage / RECORD, record.to_json())

@@ -95,7 +95,9 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         summary = Summary(already=len(runs) - len(todo))
         if todo:
             try:
-                _start(folder, todo, tuple(plugins.values()), options, display, summary)
+                # The copies in the results folder: an edit while the study runs changes no run of it.
+                copies = tuple(store.folder / "plugins" / path.name for path in plugins.values())
+                _start(folder, todo, copies, options, display, summary)
             finally:
                 clear(store.folder / "live")
         return summary
