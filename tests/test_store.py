@@ -12,7 +12,7 @@ import pytest
 
 from tests.made_records import a_failure, a_record
 from vitbench import store as store_module
-from vitbench.record import DamagedRecord, RunRecord
+from vitbench.record import DamagedRecord, Failure, RunRecord
 from vitbench.store import FAILURE, LOGITS, RECORD, ResultStore, StoreError, write_atomically
 
 LOGITS_IC = np.arange(100, dtype=np.float16).reshape(10, 10)
@@ -66,6 +66,13 @@ def test_a_failure_comes_back(store: ResultStore) -> None:
     found = store.read(a_failure().run_id)
     assert found == a_failure(reason="out of memory")
     assert store.failed(store.ids()) == {a_failure().run_id}
+
+
+def test_a_failure_may_quote_a_file_name_that_is_not_utf_8(store: ResultStore) -> None:
+    store.write_failure(a_failure(reason="no file caf\udce9.npy"))
+    found = store.read(a_failure().run_id)
+    assert isinstance(found, Failure)
+    assert found.reason == r"no file caf\udce9.npy"
 
 
 def test_a_run_written_twice_stays_as_it_was(store: ResultStore) -> None:

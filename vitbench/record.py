@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from vitbench.spec import Frozen, RunSpec, canonical_json, sha256_json
 
@@ -14,6 +14,8 @@ SCHEMA = 1
 Outcome = Literal["done", "diverged", "failed"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Column = tuple[float | None, ...]
+# Messages may quote file names that are not UTF-8, which JSON cannot hold.
+Message = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
 
 
 class DamagedRecord(ValueError):
@@ -157,7 +159,7 @@ class Failure(Frozen):
     schema_number: int = SCHEMA
     run_id: str
     spec: RunSpec
-    reason: str
-    traceback: str = ""
+    reason: Message
+    traceback: Message = ""
     started: str
     finished: str
