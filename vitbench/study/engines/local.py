@@ -160,6 +160,8 @@ def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> Non
 def _work(task: Task, answer: Connection) -> None:
     """In a worker: one run from its specification to its stored record."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
+    if task.place.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # else each optimiser step looks for a driver: 0.5 ms
     from vitbench.training.run import run_one
 
     spec, started = task.spec, datetime.now(UTC)
