@@ -18,6 +18,8 @@ SWITCHES = {
     "WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true",
     "HF_HUB_OFFLINE": "1",  # without a network each look-up hangs for 47 s
     "RAY_USAGE_STATS_ENABLED": "0", "MPLBACKEND": "Agg",
+    # glibc maps and unmaps each array over 128 KB, and the kernel zeroes it: up to a third of a step.
+    "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**26),
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # what deterministic matrix products on CUDA ask for
 }
 
