@@ -105,7 +105,9 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
 
 def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], options: Options, display: Display,
            summary: Summary) -> None:
-    with LocalEngine(min(options.workers, len(todo))) as engine:
+    workers = min(options.workers, len(todo))
+    display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
+    with LocalEngine(workers) as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
         place = execution(folder.store, folder.study.device, machine, code_version())
         tasks = [Task(canonical_json(run.spec.model_dump(mode="json")), place, folder.store.folder, plugins,
