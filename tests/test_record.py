@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tests.made_records import HITS, a_record
 from vitbench import record as record_module
-from vitbench.record import DamagedRecord, RunRecord, pack_hits
+from vitbench.record import DamagedRecord, ForeignRecord, RunRecord, pack_hits
 from vitbench.spec import canonical_json, sha256_json
 
 
@@ -89,12 +89,12 @@ def test_a_record_of_another_run_is_found_though_its_hash_fits() -> None:
 
 
 def test_a_record_of_another_schema_says_which() -> None:
-    with pytest.raises(DamagedRecord, match="schema 2; this version reads schema 1"):
+    with pytest.raises(ForeignRecord, match="in schema 2; this version reads schema 1"):
         RunRecord.from_json(resealed(lambda content: content.update(schema_number=2)))
 
 
 def test_a_field_that_this_version_does_not_know_is_named() -> None:
-    with pytest.raises(DamagedRecord, match="energy_joules"):
+    with pytest.raises(ForeignRecord, match="energy_joules"):
         RunRecord.from_json(resealed(lambda content: content["cost"].update(energy_joules=3.5)))
 
 

@@ -22,6 +22,10 @@ class DamagedRecord(ValueError):
     """A record whose text is not what was written. The message says what is wrong with it."""
 
 
+class ForeignRecord(ValueError):
+    """A whole record that another version of vitbench wrote: neither damage nor data for this one."""
+
+
 class Data(Frozen):
     """Which images the run saw: counts, and hashes that name them."""
 
@@ -119,7 +123,8 @@ class RunRecord(Frozen):
 
     @classmethod
     def from_json(cls, text: bytes) -> "RunRecord":
-        """Parse and check a record. Raises DamagedRecord where anything is not as it was written."""
+        """Parse and check a record. Raises DamagedRecord where anything is not as it was written, and
+        ForeignRecord where it is, but not by this version."""
         try:
             content = json.loads(text)
             claimed = content.pop("sha256")
@@ -130,12 +135,14 @@ class RunRecord(Frozen):
         if claimed != found:
             raise DamagedRecord("its content hash does not match its content")
         if content.get("schema_number") != SCHEMA:
-            raise DamagedRecord(f"schema {content.get('schema_number')}; this version reads schema {SCHEMA}")
+            raise ForeignRecord(f"run {content.get('run_id')} was written by another version of vitbench, in schema "
+                                f"{content.get('schema_number')}; this version reads schema {SCHEMA}")
         try:
             record = cls.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
-            raise DamagedRecord(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ForeignRecord(f"run {content.get('run_id')} was written by another version of vitbench: "
+                                f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         if record.run_id != record.spec.run_id:
             raise DamagedRecord(f"its run id {record.run_id} does not follow from its configuration")
         return record

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 NUMERICS = 1
 """Raised by a change that moves losses (golden loss file); part of every run id."""
@@ -114,6 +114,12 @@ class RunSpec(Frozen):
     regime: Regime = "none"
     budget: Budget
     plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses
+
+    @model_validator(mode="after")
+    def _one_share(self) -> "RunSpec":
+        if (self.fraction is None) == (self.images_per_class is None):
+            raise ValueError("give exactly one of fraction and images_per_class")
+        return self
 
     @cached_property
     def run_id(self) -> str:

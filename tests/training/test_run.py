@@ -1,5 +1,6 @@
 """One run: its record, its bits, and how it ends badly."""
 
+import hashlib
 import json
 import math
 import os
@@ -103,6 +104,7 @@ def test_final_metrics_follow_from_the_stored_logits() -> None:
     assert finished.logits_IC.dtype == np.float16
     assert finished.record.final.test_accuracy == metrics.accuracy(finished.logits_IC, labels)
     assert finished.record.final.test_loss == metrics.cross_entropy(finished.logits_IC, labels)
+    assert finished.record.predictions_sha256 == hashlib.sha256(finished.logits_IC.tobytes()).hexdigest()
     hits = finished.record.correct_I()
     assert hits is not None
     assert hits.mean() == finished.record.final.test_accuracy

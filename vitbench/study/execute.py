@@ -52,10 +52,12 @@ class Display(Protocol):
 
 
 def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tuple[list[Run], list[str]]:
-    """Runs without a whole record, and a line for each damaged one, which is set aside."""
+    """Runs without a whole record, and a line for each damaged one, which is set aside.
+
+    Labels of the same specification share a run. Raises ForeignRecord for one of another version.
+    """
     todo, damaged, there = [], [], store.ids()
-    for run in runs:
-        run_id = run.spec.run_id
+    for run_id, run in {run.spec.run_id: run for run in runs}.items():
         if run_id not in there:
             todo.append(run)
             continue

@@ -1,5 +1,6 @@
 """run_one: from a RunSpec to its record and test logits."""
 
+import hashlib
 import logging
 import resource
 import time
@@ -81,6 +82,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
                   eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(time.perf_counter() - clock),
                   shared=shared),
         curves=_curves(module.points), final=_final(module),
+        predictions_sha256=None if logits_IC is None else hashlib.sha256(logits_IC.tobytes()).hexdigest(),
         test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, arrays.test_labels)),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
