@@ -25,16 +25,17 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     mistakes += _plugin_mistakes(loaded.plugin_files())
     try:
         dataset = DATASETS.get(study.dataset).meta
+        mistakes += _share_mistakes(study, dataset)
     except UnknownName:  # reported by the first pass
-        raise BadStudy(loaded.source, mistakes) from None
-    mistakes += _share_mistakes(study, dataset)
+        dataset = None
     models: dict[str, ModelFacts] = {}
     for position, entry in zip(loaded.kept_models, study.models, strict=True):
         try:
             meta = MODELS.get(entry.name).meta
             recipe_of(study, entry)
             _, options = resolve(entry.name, entry.size, entry.options)
-            check(entry.name, entry.size, entry.options, dataset.image)
+            if dataset:
+                check(entry.name, entry.size, entry.options, dataset.image)
             models[entry.label] = ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family,
                                              options=options)
         except UnknownName:
@@ -45,7 +46,7 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
         except ValidationError as error:
             mistakes += [Mistake(f"models[{position}].recipe.{e['loc'][0]}",
                                  f"{e['msg'].removeprefix('Input ')}; found {e['input']!r}") for e in error.errors()]
-    if mistakes:
+    if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
     return study, Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
                            test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,

@@ -1,0 +1,69 @@
+"""The second pass over a study file: what needs the dataset and the models."""
+
+from pathlib import Path
+
+import pytest
+
+from vitbench.config import BadStudy, load
+from vitbench.study.meaning import resolved
+
+GOOD = """\
+question: Who?
+dataset: digits
+models: [{name: token_transformer, size: s, num_heads: 8, embed_dim: 64, label: eight}, linear]
+fractions: [0.1]
+"""
+
+
+def _mistakes(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    with pytest.raises(BadStudy) as caught:
+        resolved(load(path), import_plugins=True)
+    return [f"{m.path}: {m.message}" for m in caught.value.mistakes]
+
+
+def test_a_good_study_has_definite_names(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD)
+    _, names = resolved(load(path), import_plugins=True)
+    assert names.dataset == "digits@1"
+    assert names.models["eight"].options == {"num_heads": 8}  # the width is the size's own
+    assert names.models["linear"].family == "control"
+
+
+def test_mistakes_of_both_passes_come_in_one_report(tmp_path: Path) -> None:
+    text = """\
+question: Who?
+dataset: digits
+sedes: 3
+models: [token_transformer, {name: convnet, size: s, widht: 3}, {name: linear, recipe: {batch_size: 0}},
+         {name: token_transformer, size: s, num_heads: 5}, {name: linear, size: x, label: other}]
+fractions: [0.001, 0.1]
+"""
+    found = "\n".join(_mistakes(tmp_path, text))
+    for expected in ("sedes: unknown key", "Did you mean 'seeds'", "models[0].size: 'token_transformer' comes in",
+                     "models[1].widht", "Did you mean 'width'", "models[2].recipe.batch_size",
+                     "models[3].num_heads: should divide embed_dim 64; found 5", "models[4].size",
+                     "fractions[0]: class"):
+        assert expected in found, expected
+
+
+def test_an_unknown_dataset_hides_no_mistake_of_a_model(tmp_path: Path) -> None:
+    found = _mistakes(tmp_path, GOOD.replace("digits", "digit").replace("num_heads", "heads"))
+    assert any("unknown dataset 'digit'" in m for m in found)
+    assert any(m.startswith("models[0].heads") for m in found)
+
+
+def test_images_per_class_beyond_the_smallest_class_is_refused(tmp_path: Path) -> None:
+    found = _mistakes(tmp_path, GOOD.replace("fractions: [0.1]", "images_per_class: [5, 140]"))
+    assert found == ["images_per_class[1]: class 8 has 139 training images; at most 139 a class can be drawn; "
+                     "found 140"]
+
+
+def test_a_command_that_runs_no_plug_in_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("raise SystemExit('this ran')\n")
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD + "plugins: [mine.py]\n")
+    with pytest.raises(BadStudy, match="runs no plug-in"):
+        resolved(load(path), import_plugins=False)
