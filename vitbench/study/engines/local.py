@@ -186,7 +186,7 @@ def _work(task: Task, answer: Connection) -> None:
         finished = run_one(spec, task.place, shared=task.shared, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
-        answer.send(_store_failure(task, reason, _scrubbed(traceback.format_exc()), started))
+        answer.send(_store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
         return
     try:
         store = ResultStore(task.folder)
@@ -210,9 +210,10 @@ def _store_failure(task: Task, reason: str, trace: str, started: datetime) -> tu
     return "failed", reason
 
 
-def _scrubbed(trace: str) -> str:
+def _scrubbed(trace: str, results: Path) -> str:
     """A traceback without the folders of this machine."""
-    for folder, name in ((str(Path(datasets.__file__).parents[2]), "."), (sys.prefix, "<environment>"),
+    for folder, name in ((str(results.resolve().parent), "."),
+                         (str(Path(datasets.__file__).parents[2]), "."), (sys.prefix, "<environment>"),
                          (str(Path.home()), "~")):
         trace = trace.replace(folder + os.sep, name + os.sep)
     return trace
