@@ -12,7 +12,7 @@ from vitbench.datasets import DATASETS
 from vitbench.grid import select
 from vitbench.live import running
 from vitbench.models import MODELS
-from vitbench.record import Failure
+from vitbench.record import DamagedRecord, Failure
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, write_atomically
 from vitbench.study.execute import Options, Summary, execute
@@ -113,7 +113,11 @@ def show_logs(run_id: str, results: Path) -> None:
         several = ", ".join(p.name for p in found[:5])
         raise BadStudy(run_id, [Mistake("", f"{len(found)} runs in {results} begin with this id"
                                             + (f": {several}" if several else "; `vitbench export` lists the ids"))])
-    ended = ResultStore(found[0].parent.parent).read(found[0].name)
+    try:
+        ended = ResultStore(found[0].parent.parent).read(found[0].name)
+    except DamagedRecord as error:
+        raise BadStudy(run_id, [Mistake("", f"this run's record is damaged ({error}); `vitbench run` does it "
+                                            "again")]) from None
     spec = ended.spec
     print(f"run {ended.run_id}: {spec.model} {spec.size or ''} on {spec.dataset}, "
           f"{spec.fraction or spec.images_per_class}, seed {spec.seed}")

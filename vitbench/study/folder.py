@@ -1,5 +1,6 @@
 """A study's results folder: its study.yaml, its definite names, how it is executed, and what changed."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,10 @@ import yaml
 from pydantic import ValidationError
 
 from vitbench.config import BadStudy, Mistake, Study, load
+from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.environment import describe, environment_id
 from vitbench.grid import Resolved, Run, expand
 from vitbench.record import Execution
-from vitbench.spec import sha256_json
 from vitbench.store import ResultStore, StoreError, write_atomically
 
 
@@ -63,10 +64,11 @@ class StudyFolder:
         text = yaml.dump(content, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
         before = folder / "study.yaml"
         changes = []
-        if before.exists() and before.read_text() != text:
-            changes = _changes(yaml.safe_load(before.read_text()), yaml.safe_load(text))
+        old = before.read_bytes() if before.exists() else text.encode()
+        if old != text.encode():
+            changes = _changes(old, yaml.safe_load(text))
             (folder / "earlier").mkdir(exist_ok=True)
-            write_atomically(folder / "earlier" / f"{sha256_json(before.read_text())[:16]}.yaml", before.read_text())
+            (folder / "earlier" / f"{hashlib.sha256(old).hexdigest()[:16]}.yaml").write_bytes(old)
         for name, path in plugins.items():
             (folder / "plugins").mkdir(exist_ok=True)
             write_atomically(folder / "plugins" / f"{name}.py", path.read_text())
@@ -75,9 +77,15 @@ class StudyFolder:
         return changes
 
 
-def _changes(old: Any, new: Any) -> list[str]:
-    """'fractions: [0.1] -> [0.1, 1]' for each key that differs."""
-    keys = dict.fromkeys([*old, *new]) if isinstance(old, dict) and isinstance(new, dict) else {}
+def _changes(before: bytes, new: dict[str, Any]) -> list[str]:
+    """'fractions: [0.1] -> [0.1, 1]' for each key that differs; a damaged file is said to be one."""
+    try:
+        old = parse(before.decode(), [])
+    except (YamlRefused, UnicodeDecodeError):
+        old = None
+    if not isinstance(old, dict):
+        return ["study.yaml was damaged; it is kept under earlier/"]
+    keys = dict.fromkeys([*old, *new])
     return [f"{key}: {_short(old.get(key))} -> {_short(new.get(key))}" for key in keys if old.get(key) != new.get(key)]
 
 

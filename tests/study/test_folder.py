@@ -1,0 +1,69 @@
+"""A study's results folder at rest."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.report.factory import resolved, study
+from vitbench.config import BadStudy
+from vitbench.record import Execution
+from vitbench.store import ResultStore, StoreError
+from vitbench.study.folder import Machine, StudyFolder, execution
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudyFolder:
+    made = StudyFolder("quick", study(), resolved(study()), ResultStore(tmp_path / "quick"))
+    made.store.prepare()
+    assert made.write({}) == []
+    return made
+
+
+def test_a_study_comes_back_as_it_was_written(folder: StudyFolder, tmp_path: Path) -> None:
+    opened = StudyFolder.open("quick", tmp_path)
+    assert opened.study == folder.study
+    assert opened.resolved == folder.resolved
+    assert [r.spec.run_id for r in opened.runs] == [r.spec.run_id for r in folder.runs]
+
+
+def test_what_changed_is_named_and_the_earlier_study_is_kept(folder: StudyFolder, tmp_path: Path) -> None:
+    other = study(seeds=4)
+    changes = StudyFolder("quick", other, resolved(other), folder.store).write({})
+    assert changes == ["seeds: [0, 1, 2] -> [0, 1, 2, 3]"]
+    assert len(list((tmp_path / "quick" / "earlier").iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", [b"x: [", b"\xff\xfe", b"- 1", b""])
+def test_a_damaged_study_file_is_written_anew_and_kept(folder: StudyFolder, tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "quick" / "study.yaml").write_bytes(text)
+    with pytest.raises(BadStudy):
+        StudyFolder.open("quick", tmp_path)
+    assert folder.write({}) != []
+    assert StudyFolder.open("quick", tmp_path).study == folder.study
+    assert [p.read_bytes() for p in (tmp_path / "quick" / "earlier").iterdir()] == [text]
+
+
+def test_results_stay_readable_where_a_model_is_gone(folder: StudyFolder, tmp_path: Path) -> None:
+    path = tmp_path / "quick" / "study.yaml"
+    path.write_text(path.read_text().replace("name: convnet", "name: convnet_of_old"))
+    assert len(StudyFolder.open("quick", tmp_path).runs) == len(folder.runs)
+
+
+def test_a_study_keeps_the_device_it_was_started_on(folder: StudyFolder) -> None:
+    cpu, gpu = Machine(cuda=None), Machine(cuda="Some GPU")
+    assert execution(folder.store, "auto", cpu, "1").device == "cpu"
+    assert execution(folder.store, "auto", gpu, "1").device == "cpu"
+    with pytest.raises(StoreError, match="was started on cpu"):
+        execution(folder.store, "cuda", gpu, "1")
+
+
+def test_a_new_study_takes_the_gpu_where_there_is_one(folder: StudyFolder, tmp_path: Path) -> None:
+    place = execution(folder.store, "auto", Machine(cuda="Some GPU"), "1")
+    assert place.device == "cuda"
+    assert Execution.model_validate_json((tmp_path / "quick" / "execution.json").read_text()) == place
+    assert "Some GPU" in (tmp_path / "quick" / "environments" / f"{place.environment}.json").read_text()
+
+
+def test_a_device_that_is_not_here_is_refused(folder: StudyFolder) -> None:
+    with pytest.raises(StoreError, match="cuda is not usable here"):
+        execution(folder.store, "cuda", Machine(cuda=None), "1")
