@@ -11,6 +11,10 @@ from vitbench.registry import nearest
 from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting, exact_decimal
 
 
+class BadSelection(ValueError):
+    """A choice of runs that names no run of the study; the message lists what there is."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A run as a study names it: its specification, and the words of the study that are no part of its numbers."""
@@ -77,14 +81,14 @@ _ONLY = ("model", "fraction", "images_per_class", "seed", "regime", "budget", "s
 
 
 def select(runs: list[Run], only: str | None) -> list[Run]:
-    """Runs that match 'model=convnet:s,fraction=0.1'; a key given twice allows both. Raises ValueError."""
+    """Runs that match 'model=convnet:s,fraction=0.1'; a key given twice allows both. Raises BadSelection."""
     if not only:
         return runs
     wanted: dict[str, set[str]] = {}
     for part in only.split(","):
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals or key not in _ONLY:
-            raise ValueError(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+            raise BadSelection(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
         if key == "fraction":
             with contextlib.suppress(ValueError):
                 value = exact_decimal(value)  # so that 0.10 finds 0.1
@@ -92,7 +96,7 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     for key, values in wanted.items():
         known = sorted({_value(run, key) for run in runs} - {"None"})
         for value in values - set(known):
-            raise ValueError(f"--only {key}={value}: this study has {', '.join(known) or 'none'}."
+            raise BadSelection(f"--only {key}={value}: this study has {', '.join(known) or 'none'}."
                              f"{nearest(value, known)}")
     return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
 

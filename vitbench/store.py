@@ -5,6 +5,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from vitbench.record import DamagedRecord, Failure, RunRecord
 
 RECORD, FAILURE, LOGITS = "record.json", "failure.json", "logits.npy"
+RUN_ID = re.compile(r"[0-9a-f]{16}")
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 
 
@@ -119,7 +121,7 @@ class ResultStore:
     def ids(self) -> set[str]:
         """Ids of all runs that ended, well or not; opens no file."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.runs) as entries:
-            return {entry.name for entry in entries if not entry.name.startswith(".")}
+            return {entry.name for entry in entries if RUN_ID.fullmatch(entry.name)}
         return set()
 
     def failed(self, run_ids: Iterable[str]) -> set[str]:

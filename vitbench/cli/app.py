@@ -118,7 +118,10 @@ def export(study: StudyArgument,
     if output is None:
         sys.stdout.buffer.write(data)
     else:
-        output.write_bytes(data)
+        try:
+            output.write_bytes(data)
+        except OSError as error:
+            raise BadInput(f"--output: cannot write {output}: {error.strerror}") from None
 
 
 @app.command()

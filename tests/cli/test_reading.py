@@ -1,0 +1,75 @@
+"""Commands that read, and what they say to bad input; no worker is started."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.driver import vitbench
+from tests.report.factory import record, resolved, study
+from vitbench.store import ResultStore
+from vitbench.study.folder import StudyFolder
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A results folder with a study of twelve synthetic runs."""
+    of = study()
+    folder = StudyFolder("quick", of, resolved(of), ResultStore(tmp_path / "results" / "quick"))
+    folder.store.prepare()
+    folder.write({})
+    for run in folder.runs:
+        folder.store.write(record(run, folder.resolved), None)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["md", "csv", "json", "html"])
+def test_the_table_comes_in_every_form_and_twice_the_same(results: Path, form: str) -> None:
+    first, second = (vitbench("tables", "quick", "--format", form, cwd=results) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    assert "convnet:xs" in first.stdout
+
+
+def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
+    for form in ("csv", "json", "parquet"):
+        ended = vitbench("export", "quick", "--format", form, "-o", f"frame.{form}", cwd=results)
+        assert ended.returncode == 0, ended.stderr
+        assert (results / f"frame.{form}").stat().st_size > 0
+    ended = vitbench("report", "quick", cwd=results)
+    assert ended.returncode == 0, ended.stderr
+    assert (results / ended.stdout.strip()).exists()
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("tables", "quick", "--format", "markdown"), "--format: should be one of md, csv, json, html; found 'markdown'"),
+    (("tables", "quik"), "quik: no results in results; there are: quick"),
+    (("export", "quick", "--format", "json", "-o", "no/such/folder"), "--output: cannot write no/such/folder"),
+    (("logs", "zzzz"), "0 runs in results begin with this id"),
+    (("list", "model"), "Did you mean 'models'?"),
+    (("run", "nothing"), "no such study; known here: quick"),
+    (("run", "quick", "--time-limit", "soon"), "--time-limit: should be a time like 2h"),
+    (("run", "quick", "--only", "modle=x"), "Did you mean 'model'?"),
+    (("run", "quick", "seeds"), "write key=value"),
+    (("plan",), "Missing argument 'STUDY'"),
+    (("rn",), "No such command 'rn'"),
+])
+def test_bad_input_is_one_message_and_status_2(results: Path, arguments: tuple[str, ...], message: str) -> None:
+    ended = vitbench(*arguments, cwd=results)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_damaged_record_is_named_and_counts_as_missing(results: Path) -> None:
+    victim = next((results / "results" / "quick" / "runs").iterdir())
+    (victim / "record.json").write_text("garbage")
+    table = vitbench("tables", "quick", cwd=results).stdout
+    assert f"Record {victim.name} is damaged and counts as missing" in table
+    assert "damaged" in vitbench("logs", victim.name, cwd=results).stderr
+
+
+def test_what_is_no_run_is_not_counted(results: Path) -> None:
+    (results / "results" / "quick" / "runs" / "notes.txt").write_text("mine")
+    shown = vitbench("status", "quick", cwd=results)
+    assert "earlier form" not in shown.stdout
+    assert shown.stdout.splitlines()[-1].split() == ["all", "12", "12", "0", "0", "0"]
