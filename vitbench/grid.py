@@ -88,7 +88,8 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     for part in only.split(","):
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals or key not in _ONLY:
-            raise BadSelection(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+            raise BadSelection(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}."
+                               f"{nearest(key, _ONLY)}")
         if key == "fraction":
             with contextlib.suppress(ValueError):
                 value = exact_decimal(value)  # so that 0.10 finds 0.1
