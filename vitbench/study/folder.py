@@ -51,7 +51,7 @@ class StudyFolder:
         if loaded.study is None or unreadable:
             raise BadStudy(loaded.source, unreadable or list(loaded.mistakes))
         try:
-            names = Resolved.model_validate_json((folder / "resolved.json").read_text())
+            names = Resolved.model_validate_json((folder / "resolved.json").read_bytes())
         except (OSError, ValidationError):
             raise BadStudy(str(folder / "resolved.json"), [
                 Mistake("", f"missing or damaged; `vitbench run {loaded.name}` writes it again")]) from None
@@ -103,7 +103,7 @@ def execution(store: ResultStore, wanted: str, machine: "Machine", version: str)
     before = None
     if path.exists():
         try:
-            before = Execution.model_validate_json(path.read_text()).device
+            before = Execution.model_validate_json(path.read_bytes()).device
         except ValidationError:
             raise StoreError(f"{path} is damaged; remove it to choose the device again") from None
     device = wanted if wanted != "auto" else before or ("cuda" if machine.cuda else "cpu")

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -54,7 +55,7 @@ class Ended:
     reason: str | None
 
 
-class WorkerDied(RuntimeError):
+class WorkerDied(ValueError):
     """A worker ended before it gave an answer."""
 
 
@@ -69,6 +70,12 @@ class LocalEngine:
     def __enter__(self) -> "LocalEngine":
         set_switches(threads=1)  # before the server imports torch
         self._context.set_forkserver_preload(PRELOADED)
+        # Ctrl-C goes to the whole group: a server that still imports must not end in a traceback.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.signal(signal.SIGINT, before)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,6 +94,7 @@ class LocalEngine:
         try:
             answer = connection.recv()
         except EOFError:
+            process.join()  # only then is its exit status known
             raise WorkerDied(f"the first worker died ({_cause(process)}) while reading dataset {dataset!r}") from None
         finally:
             process.join()
@@ -141,6 +149,12 @@ def _cause(process: ForkServerProcess) -> str:
     return f"exit status {code}"
 
 
+def _tell(answer: Connection, what: object) -> None:
+    """Answer the driver, if it still listens."""
+    with contextlib.suppress(BrokenPipeError):
+        answer.send(what)
+
+
 def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> None:
     """In a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -150,11 +164,11 @@ def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> Non
         for path in plugins:
             load_plugin(path)
         datasets.load(dataset)
-        answer.send(Machine(torch.cuda.get_device_name(0) if torch.cuda.is_available() else None))
+        _tell(answer, Machine(torch.cuda.get_device_name(0) if torch.cuda.is_available() else None))
     except datasets.DatasetError as error:
-        answer.send(str(error))
+        _tell(answer, str(error))
     except Exception as error:
-        answer.send(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}")
+        _tell(answer, f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}")
 
 
 def _work(task: Task, answer: Connection) -> None:
@@ -186,17 +200,17 @@ def _work(task: Task, answer: Connection) -> None:
         finished = run_one(spec, task.place, shared=task.shared, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
-        answer.send(_store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
+        _tell(answer, _store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
         return
     try:
         store = ResultStore(task.folder)
         store.write_subset(finished.record.data.subset, finished.index_file)
         store.write(finished.record, finished.logits_IC)
     except OSError as error:
-        answer.send(("unstored", error.strerror or str(error)))
+        _tell(answer, ("unstored", error.strerror or str(error)))
         return
     live.remove()
-    answer.send((finished.record.outcome, finished.record.reason))
+    _tell(answer, (finished.record.outcome, finished.record.reason))
 
 
 def _store_failure(task: Task, reason: str, trace: str, started: datetime) -> tuple[str, str]:

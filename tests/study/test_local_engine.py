@@ -1,0 +1,44 @@
+"""The fork server and Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vitbench.cli.errors import explained
+from vitbench.study.engines.local import LocalEngine, WorkerDied
+
+DRIVER = """
+import time
+from vitbench.study.engines.local import LocalEngine
+try:
+    with LocalEngine(1) as engine:
+        print("begun", flush=True)
+        engine.inspect("digits", ())
+        time.sleep(60)
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def test_ctrl_c_while_the_server_imports_leaves_no_traceback() -> None:
+    with subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, errors = driver.communicate(timeout=60)
+    assert "Traceback" not in errors
+
+
+def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) -> None:
+    plugin = tmp_path / "fatal.py"
+    plugin.write_text("import os\nos._exit(7)\n")
+    with LocalEngine(1) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
+        engine.inspect("digits", (plugin,))
+    assert explained(caught.value) is not None
