@@ -49,6 +49,7 @@ class Classifier(pl.LightningModule):
         self.points: list[Point] = []
         self.diverged_at: int | None = None
         self.last_logits: dict[str, np.ndarray] = {}  # of all images of each part, after the last step
+        self.steps_done = 0
         self.train_seconds = self.eval_seconds = 0.0
         self._step_seeds, self._on_point = step_seeds, on_point
         self._weights = [p for p in model.parameters() if p.requires_grad]
@@ -91,7 +92,7 @@ class Classifier(pl.LightningModule):
             norm = nn.utils.clip_grad_norm_(self._weights, self.recipe.gradient_clip or math.inf)
             optimizer.step()
         self._last = (loss.detach(), norm)
-        self._finished = batch[1]
+        self.steps_done = batch[1]
         self.train_seconds += time.perf_counter() - started
 
     def _seed(self, seed: int) -> None:
@@ -100,19 +101,19 @@ class Classifier(pl.LightningModule):
             torch.cuda.manual_seed(seed)
 
     def on_train_epoch_end(self) -> None:
-        """Measure a curve point; stop where the loss or the weights are no longer finite."""
+        """Measure a curve point; stop where the loss, the gradient or a logit is not finite."""
         started = time.perf_counter()
         loss, norm = (float(value) for value in self._last)
         self.train_seconds += time.perf_counter() - started  # on CUDA the conversion waits for the steps
         started = time.perf_counter()
         if not (math.isfinite(loss) and math.isfinite(norm) and self._add_point(norm)):
-            self.diverged_at = self._finished
+            self.diverged_at = self.steps_done
             self.trainer.should_stop = True
         self.eval_seconds += time.perf_counter() - started
 
     def _add_point(self, norm: float) -> bool:
-        """False, and no point, where the model no longer gives finite losses."""
-        step, steps, parts = self._finished, len(self._step_seeds), self.data.parts
+        """False, and no point, where the model no longer gives finite logits."""
+        step, steps, parts = self.steps_done, len(self._step_seeds), self.data.parts
         if step == steps:
             self.last_logits = {name: self.logits(part) for name, part in parts.items()}
             measured = {name: metrics_of(self.last_logits[name][part.sample], part.labels_N[part.sample])
@@ -120,7 +121,8 @@ class Classifier(pl.LightningModule):
         else:
             measured = {name: metrics_of(self.logits(part, part.sample), part.labels_N[part.sample])
                         for name, part in parts.items()}
-        if not all(math.isfinite(loss) for loss, _ in measured.values()):
+        whole = all(np.isfinite(logits_IC).all() for logits_IC in self.last_logits.values())
+        if not whole or not all(math.isfinite(loss) for loss, _ in measured.values()):
             return False
         columns = {f"{name}_{what}": value for name, both in measured.items()
                    for what, value in zip(("loss", "accuracy"), both, strict=True)}
@@ -131,16 +133,18 @@ class Classifier(pl.LightningModule):
         return True
 
     def logits(self, part: Part, indices: np.ndarray | None = None) -> np.ndarray:
-        """Logits I x C as they are stored, in float16, of the chosen images or of all."""
+        """Logits I x C as they are stored, in float16, of the chosen images or of all; NaN where not finite."""
         chosen = np.arange(len(part.labels_N)) if indices is None else indices
         batch = EVALUATION_BATCH[self.device.type == "cuda"]
         self.eval()
         with torch.inference_mode():
             batches = [self(self.data.normalised(part.images[torch.from_numpy(chosen[i:i + batch]).to(self.device)]))
                        for i in range(0, len(chosen), batch)]
-            wide = torch.cat(batches).clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16).cpu().numpy()
+            wide_IC = torch.cat(batches)
+            # Clamped, an infinite logit would pass for a large one.
+            wide_IC = wide_IC.where(wide_IC.isfinite(), math.nan).clamp(-LARGEST_FLOAT16, LARGEST_FLOAT16)
         self.train()
-        return wide.astype(np.float16)
+        return wide_IC.cpu().numpy().astype(np.float16)
 
 
 def metrics_of(logits_IC: np.ndarray, labels_I: np.ndarray) -> tuple[float, float]:

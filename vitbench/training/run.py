@@ -36,8 +36,8 @@ class Finished:
 
 
 def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
-            on_start: Callable[[int], object] = int,
-            on_point: Callable[[Point], object] = id) -> Finished:
+            on_start: Callable[[int], object] = lambda _steps: None,
+            on_point: Callable[[Point], object] = lambda _point: None) -> Finished:
     """Train and measure one run on `place.device`. Draws nothing that depends on what ran before."""
     started, clock = datetime.now(UTC), time.perf_counter()
     _prepare_torch(place)
@@ -66,12 +66,12 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
     _fit(module, curve_points(steps), device)
 
     logits_IC = module.last_logits["test"] if module.diverged_at is None else None
-    images_seen = module.points[-1].images_seen if module.points else 0
+    images_seen = module.steps_done * data.batch_size
     record = RunRecord(
         run_id=spec.run_id, spec=spec, family=entry.family,
         outcome="done" if module.diverged_at is None else "diverged",
         reason=None if module.diverged_at is None else
-        f"loss or weights not finite at the curve point after step {module.diverged_at:,} of {steps:,}",
+        f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {steps:,}",
         data=Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train), val_images=len(chosen.validation),
                   test_images=len(arrays.test_labels), num_classes=meta.num_classes, subset=chosen.sha256,
                   dataset_sha256=meta.sha256),
