@@ -1,7 +1,7 @@
 """From a Study to its runs: every combination, in the order in which they are done."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -70,6 +70,14 @@ def _expand(study: Study, resolved: Resolved) -> Iterator[Run]:
                        seed=seed, recipe=recipes[entry.label], regime=regime,
                        budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)
         yield Run(entry.label, "default", spec)
+
+
+def distinct(runs: Iterable[Run]) -> list[Run]:
+    """One for each run id, the first: labels of one specification share a run."""
+    first: dict[str, Run] = {}
+    for run in runs:
+        first.setdefault(run.spec.run_id, run)
+    return list(first.values())
 
 
 def recipe_of(study: Study, entry: ModelEntry) -> Recipe:

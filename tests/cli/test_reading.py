@@ -73,3 +73,13 @@ def test_what_is_no_run_is_not_counted(results: Path) -> None:
     shown = vitbench("status", "quick", cwd=results)
     assert "earlier form" not in shown.stdout
     assert shown.stdout.splitlines()[-1].split() == ["all", "12", "12", "0", "0", "0"]
+
+
+def test_a_run_under_two_labels_is_planned_once(tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text("question: Once?\ndataset: digits\nfractions: [0.1]\nseeds: 6\n"
+                                         "models: [linear, {name: linear, label: again}]\n")
+    ended = vitbench("plan", "twice.yaml", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    counts = {line.split()[0]: line.split()[1:] for line in ended.stdout.splitlines()}
+    assert counts["again"] == counts["all"] == ["6", "0", "0", "0", "6"]
+    assert "6 runs stand under a second label; they are done once" in ended.stdout

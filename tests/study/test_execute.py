@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.factory import failure, record, resolved, study
-from vitbench.grid import expand
+from vitbench.grid import distinct, expand
 from vitbench.record import ForeignRecord
 from vitbench.spec import canonical_json, sha256_json
 from vitbench.store import ResultStore
@@ -24,8 +24,9 @@ def test_labels_of_one_specification_share_a_run(store: ResultStore) -> None:
     of = study(models=["linear", {"name": "linear", "label": "again"}], fractions=[0.1], seeds=2)
     runs = expand(of, resolved(of))
     assert len(runs) == 4
-    todo, _ = to_do(runs, store, retry_failed=False)
-    assert len(todo) == len({run.spec.run_id for run in todo}) == 2
+    once = distinct(runs)
+    assert [(run.label, run.spec.seed) for run in once] == [("linear", 0), ("linear", 1)]
+    assert to_do(once, store, retry_failed=False)[0] == once
 
 
 def test_a_record_of_another_version_is_neither_data_nor_set_aside(store: ResultStore) -> None:

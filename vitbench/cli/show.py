@@ -66,19 +66,21 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     ids = {run.spec.run_id for run in runs}
     failed = folder.store.failed(ended & ids)
     working = {run.run_id for run in live if not run.lost}
+
+    def state(run_id: str) -> str:
+        return "failed" if run_id in failed else "done" if run_id in ended else \
+            "running" if run_id in working else "to do"
+
     totals: dict[str, Counter[str]] = {}
     for run in runs:
-        run_id = run.spec.run_id
-        state = "failed" if run_id in failed else "done" if run_id in ended else \
-            "running" if run_id in working else "to do"
-        totals.setdefault(run.label, Counter())[state] += 1
+        totals.setdefault(run.label, Counter())[state(run.spec.run_id)] += 1
     states = ("done", "running", "failed", "to do")
     grid = _grid("model", "runs", *states)
-    for label, count in totals.items():
+    for label, count in (*totals.items(), ("all", Counter(map(state, ids)))):
         grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in states))
-    total = sum(totals.values(), Counter())
-    grid.add_row("all", str(total.total()), *(str(total[state]) for state in states))
     console.print(grid)
+    if len(runs) > len(ids):
+        console.print(f"{len(runs) - len(ids)} runs stand under a second label; they are done once")
     if ended - ids:
         console.print(f"{len(ended - ids)} runs of an earlier form of this study stay in {folder.store.runs}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vitbench.environment import code_version
-from vitbench.grid import Run
+from vitbench.grid import Run, distinct
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord
 from vitbench.spec import canonical_json
@@ -54,10 +54,11 @@ class Display(Protocol):
 def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tuple[list[Run], list[str]]:
     """Runs without a whole record, and a line for each damaged one, which is set aside.
 
-    Labels of the same specification share a run. Raises ForeignRecord for one of another version.
+    `runs` are distinct. Raises ForeignRecord for a record of another version.
     """
     todo, damaged, there = [], [], store.ids()
-    for run_id, run in {run.spec.run_id: run for run in runs}.items():
+    for run in runs:
+        run_id = run.spec.run_id
         if run_id not in there:
             todo.append(run)
             continue
@@ -91,10 +92,11 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         if others:
             display.note(f"{len(others)} runs of an earlier form of this study stay in {store.runs}; "
                          "no table shows them")
-        todo, damaged = to_do(runs, store, retry_failed=options.retry_failed)
+        wanted = distinct(runs)
+        todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
-        summary = Summary(already=len(runs) - len(todo))
+        summary = Summary(already=len(wanted) - len(todo))
         if todo:
             try:
                 # The copies in the results folder: an edit while the study runs changes no run of it.
