@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vitbench import cost
-from vitbench.models import MODELS, ModelError, build, check, resolve
+from vitbench.models import MODELS, ModelError, build, resolve
 from vitbench.spec import ImageSpec
 
 SIZED = [(name, size) for name in MODELS.names() for size in (MODELS.get(name).meta.sizes or [None])]
@@ -74,7 +74,7 @@ def test_the_cards_state_patch_and_at_least_16_tokens() -> None:
 ])
 def test_a_wrong_size_or_option_is_named_with_what_is_allowed(size: str | None, options: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        check("token_transformer", size, options, ImageSpec(8, 1))
+        build("token_transformer", size, options, ImageSpec(8, 1), 10)
 
 
 def test_options_equal_to_the_sizes_own_do_not_name_a_run() -> None:

@@ -67,3 +67,12 @@ def test_a_command_that_runs_no_plug_in_says_so(tmp_path: Path) -> None:
     path.write_text(GOOD + "plugins: [mine.py]\n")
     with pytest.raises(BadStudy, match="runs no plug-in"):
         resolved(load(path), import_plugins=False)
+
+
+def test_a_plug_in_of_another_kind_than_its_place_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "mute.py").write_text("'Registers nothing.'\n")
+    plugins = "plugins: [mute.py]\n"
+    assert _mistakes(tmp_path, GOOD.replace("linear]", "linear, mute]") + plugins)[0].startswith(
+        "models[2].name: unknown model 'mute'; allowed: ")
+    assert _mistakes(tmp_path, GOOD.replace("digits", "mute") + plugins)[0].startswith(
+        "dataset: unknown dataset 'mute'; allowed: ")

@@ -81,15 +81,10 @@ def resolve(name: str, size: str | None, options: Mapping[str, Any]) -> tuple[Fr
     return full, changed
 
 
-def check(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec) -> None:
-    """Raise ModelError where the model cannot take these images."""
-    MODELS.get(name).meta.check(resolve(name, size, options)[0], image)
-
-
 def build(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec, num_classes: int) -> "nn.Module":
     """A fresh torch module that maps images B x channels x size x size to logits B x classes.
 
-    Its weights come from torch's global generator.
+    Its weights come from torch's global generator. Raises ModelError where it cannot take these images.
     """
     entry = MODELS.get(name)
     full, _ = resolve(name, size, options)

@@ -8,7 +8,7 @@ from vitbench import subset
 from vitbench.config import BadStudy, Loaded, Mistake, Study
 from vitbench.datasets import DATASETS, DatasetMeta
 from vitbench.grid import ModelFacts, Resolved, recipe_of
-from vitbench.models import MODELS, ModelError, check, resolve
+from vitbench.models import MODELS, ModelError, resolve
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.spec import named_version
 
@@ -23,29 +23,32 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
         mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` does"))
         raise BadStudy(loaded.source, mistakes)
     mistakes += _plugin_mistakes(loaded.plugin_files())
+    unknown = []  # reported by the first pass, but for a plug-in of another kind than its place in the study
     try:
         dataset = DATASETS.get(study.dataset).meta
         mistakes += _share_mistakes(study, dataset)
-    except UnknownName:  # reported by the first pass
+    except UnknownName as error:
         dataset = None
+        unknown.append(Mistake("dataset", str(error)))
     models: dict[str, ModelFacts] = {}
     for position, entry in zip(loaded.kept_models, study.models, strict=True):
         try:
             meta = MODELS.get(entry.name).meta
             recipe_of(study, entry)
-            _, options = resolve(entry.name, entry.size, entry.options)
+            full, options = resolve(entry.name, entry.size, entry.options)
             if dataset:
-                check(entry.name, entry.size, entry.options, dataset.image)
+                meta.check(full, dataset.image)
             models[entry.label] = ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family,
                                              options=options)
-        except UnknownName:
-            continue
+        except UnknownName as error:
+            unknown.append(Mistake(f"models[{position}].name", str(error)))
         except ModelError as error:
             option, _, message = str(error).partition(": ")
             mistakes.append(Mistake(f"models[{position}].{option}", message))
         except ValidationError as error:
             mistakes += [Mistake(f"models[{position}].recipe.{e['loc'][0]}",
                                  f"{e['msg'].removeprefix('Input ')}; found {e['input']!r}") for e in error.errors()]
+    mistakes = mistakes or unknown
     if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
     return study, Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
