@@ -2,7 +2,7 @@
 
 import base64
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -134,9 +134,7 @@ class RunRecord(Frozen):
             raise DamagedRecord("not a whole record") from None
         if claimed != found:
             raise DamagedRecord("its content hash does not match its content")
-        if content.get("schema_number") != SCHEMA:
-            raise ForeignRecord(f"run {content.get('run_id')} was written by another version of vitbench, in schema "
-                                f"{content.get('schema_number')}; this version reads schema {SCHEMA}")
+        _refuse_other_schema(content)
         try:
             record = cls.model_validate_json(text)
         except ValidationError as error:
@@ -170,3 +168,25 @@ class Failure(Frozen):
     traceback: Message = ""
     started: str
     finished: str
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Failure":
+        """Parse a failure. Raises DamagedRecord, or ForeignRecord where another version wrote it."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DamagedRecord("the failure is not whole") from None
+        if isinstance(content, dict):
+            _refuse_other_schema(content)
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            raise DamagedRecord("the failure is not whole") from None
+
+
+def _refuse_other_schema(content: dict[str, Any]) -> None:
+    found = content.get("schema_number")
+    if isinstance(found, int) and found != SCHEMA:  # anything else is no schema number, and is refused as such
+        raise ForeignRecord(f"run {content.get('run_id')} was written by another version of vitbench, in schema "
+                            f"{found}; this version reads schema {SCHEMA}. Use that version, or another --results "
+                            "folder")

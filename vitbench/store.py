@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
 
 from vitbench.record import DamagedRecord, Failure, RunRecord
 
@@ -129,7 +128,7 @@ class ResultStore:
         return {i for i in run_ids if (self.runs / i / FAILURE).exists()}
 
     def read(self, run_id: str) -> RunRecord | Failure:
-        """What run `run_id` left. Raises DamagedRecord, or KeyError where there is nothing."""
+        """What run `run_id` left. Raises DamagedRecord, ForeignRecord, or KeyError where there is nothing."""
         folder = self.runs / run_id
         if not folder.is_dir():
             raise KeyError(run_id)
@@ -140,13 +139,7 @@ class ResultStore:
             text = (folder / name).read_bytes()
         except OSError as error:
             raise DamagedRecord(f"{name}: {error.strerror}") from None
-        if name == RECORD:
-            found: RunRecord | Failure = RunRecord.from_json(text)
-        else:
-            try:
-                found = Failure.model_validate_json(text)
-            except ValidationError:
-                raise DamagedRecord(f"{FAILURE} is not whole") from None
+        found = RunRecord.from_json(text) if name == RECORD else Failure.from_json(text)
         if found.run_id != run_id:
             raise DamagedRecord(f"{name} belongs to run {found.run_id}")
         return found

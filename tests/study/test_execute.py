@@ -13,6 +13,11 @@ from vitbench.store import ResultStore
 from vitbench.study.execute import to_do
 
 
+def in_a_later_schema(text: str) -> str:
+    content = {k: v for k, v in json.loads(text).items() if k != "sha256"} | {"schema_number": 2, "host_class": "new"}
+    return canonical_json({**content, "sha256": sha256_json(content)})
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> ResultStore:
     made = ResultStore(tmp_path / "study")
@@ -29,15 +34,18 @@ def test_labels_of_one_specification_share_a_run(store: ResultStore) -> None:
     assert to_do(once, store, retry_failed=False)[0] == once
 
 
-def test_a_record_of_another_version_is_neither_data_nor_set_aside(store: ResultStore) -> None:
+@pytest.mark.parametrize("name", ["record.json", "failure.json"])
+def test_a_record_of_another_version_is_neither_data_nor_set_aside(store: ResultStore, name: str) -> None:
     of = study(fractions=[0.1], seeds=1)
     runs = expand(of, resolved(of))
-    made = record(runs[0], resolved(of))
-    store.write(made, None)
-    path = store.runs / made.run_id / "record.json"
-    content = {k: v for k, v in json.loads(path.read_text()).items() if k != "sha256"} | {"schema_number": 2}
-    path.write_text(canonical_json({**content, "sha256": sha256_json(content)}))
-    with pytest.raises(ForeignRecord, match=made.run_id):
+    run_id = runs[0].spec.run_id
+    if name == "record.json":
+        store.write(record(runs[0], resolved(of)), None)
+    else:
+        store.write_failure(failure(runs[0]))
+    path = store.runs / run_id / name
+    path.write_text(in_a_later_schema(path.read_text()))
+    with pytest.raises(ForeignRecord, match=f"{run_id} was written by another version of vitbench, in schema 2"):
         to_do(runs, store, retry_failed=False)
     assert path.exists()
 
