@@ -26,12 +26,12 @@ class StoreError(ValueError):
     """The results folder cannot be used; the message says why and what to do."""
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a temporary name, sync, rename: a reader sees the old file or the new one, whole."""
+def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
+    """Write to a temporary name, sync, rename: a reader sees the old file or the new one, whole. Text is UTF-8."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -89,10 +89,7 @@ class ResultStore:
             if logits_IC is not None:
                 whole = io.BytesIO()  # NumPy's own writing hides why a disk refuses
                 np.save(whole, logits_IC, allow_pickle=False)
-                with (stage / LOGITS).open("wb") as file:
-                    file.write(whole.getbuffer())
-                    file.flush()
-                    os.fsync(file.fileno())
+                write_atomically(stage / LOGITS, whole.getbuffer())
             write_atomically(stage / RECORD, record.to_json())
 
     def write_failure(self, failure: Failure) -> None:

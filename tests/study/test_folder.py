@@ -7,6 +7,7 @@ import pytest
 from tests.report.factory import resolved, study
 from vitbench.config import BadStudy
 from vitbench.record import Execution
+from vitbench.registry import plugin_sha256
 from vitbench.store import ResultStore, StoreError
 from vitbench.study.folder import Machine, StudyFolder, execution
 
@@ -67,3 +68,15 @@ def test_a_new_study_takes_the_gpu_where_there_is_one(folder: StudyFolder, tmp_p
 def test_a_device_that_is_not_here_is_refused(folder: StudyFolder) -> None:
     with pytest.raises(StoreError, match="cuda is not usable here"):
         execution(folder.store, "cuda", Machine(cuda=None), "1")
+
+
+def test_a_plug_in_is_kept_byte_by_byte_for_its_hash_is_part_of_run_ids(folder: StudyFolder, tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_bytes(b"# -*- coding: latin-1 -*-\r\n# \xe9\r\n")
+    names = folder.resolved.model_copy(update={"plugins": {"mine": plugin_sha256(plugin)}})
+    made = StudyFolder("quick", folder.study, names, folder.store)
+    made.write({"mine": plugin})
+    assert (tmp_path / "quick" / "plugins" / "mine.py").read_bytes() == plugin.read_bytes()
+    plugin.write_text("# edited since")
+    with pytest.raises(StoreError, match=r"mine\.py changed"):
+        made.write({"mine": plugin})

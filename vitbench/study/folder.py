@@ -58,7 +58,10 @@ class StudyFolder:
         return cls(folder.name, loaded.study, names, ResultStore(folder))
 
     def write(self, plugins: dict[str, Path]) -> list[str]:
-        """Write study.yaml, resolved.json and the plug-ins; returns what changed since the study was last run."""
+        """Write study.yaml, resolved.json and the plug-ins byte by byte; what changed since the study was last run.
+
+        Raises StoreError where a plug-in is no longer the one that the run ids name.
+        """
         folder = self.store.folder
         content = self.study.model_dump(mode="json") | {"plugins": [f"plugins/{n}.py" for n in plugins]}
         text = yaml.dump(content, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
@@ -68,10 +71,13 @@ class StudyFolder:
         if old != text.encode():
             changes = _changes(old, yaml.safe_load(text))
             (folder / "earlier").mkdir(exist_ok=True)
-            (folder / "earlier" / f"{hashlib.sha256(old).hexdigest()[:16]}.yaml").write_bytes(old)
+            write_atomically(folder / "earlier" / f"{hashlib.sha256(old).hexdigest()[:16]}.yaml", old)
         for name, path in plugins.items():
             (folder / "plugins").mkdir(exist_ok=True)
-            write_atomically(folder / "plugins" / f"{name}.py", path.read_text())
+            source = path.read_bytes()
+            if hashlib.sha256(source).hexdigest() != self.resolved.plugins[name]:
+                raise StoreError(f"plug-in {path} changed while the study was being read; run the same command again")
+            write_atomically(folder / "plugins" / f"{name}.py", source)
         write_atomically(folder / "resolved.json", self.resolved.model_dump_json(indent=1) + "\n")
         write_atomically(before, text)
         return changes
