@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.factory import frame, record, study
+from vitbench.cli.errors import explained
 from vitbench.report import export
 from vitbench.report.frame import COLUMNS
 
@@ -46,5 +47,6 @@ def test_parquet_holds_the_same_rows_and_says_what_columns_mean() -> None:
 
 def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(export.MissingLibrary, match=r"vitbench\[parquet\]"):
+    with pytest.raises(export.MissingLibrary, match=r"vitbench\[parquet\]") as caught:
         export.parquet(frame())
+    assert explained(caught.value) is not None  # a message, not a traceback

@@ -13,7 +13,7 @@ from vitbench.spec import canonical_json
 FORMATS = ("csv", "json", "parquet")
 
 
-class MissingLibrary(ImportError):
+class MissingLibrary(ValueError):
     """A format that needs a library which is not installed. The message says how to get it."""
 
 
