@@ -80,3 +80,10 @@ def test_a_plug_in_is_kept_byte_by_byte_for_its_hash_is_part_of_run_ids(folder: 
     plugin.write_text("# edited since")
     with pytest.raises(StoreError, match=r"mine\.py changed"):
         made.write({"mine": plugin})
+
+
+def test_a_key_of_another_version_is_not_passed_over(folder: StudyFolder, tmp_path: Path) -> None:
+    path = tmp_path / "quick" / "study.yaml"
+    path.write_text(path.read_text() + "looks: [3]\n")
+    with pytest.raises(BadStudy, match="looks: unknown key"):
+        StudyFolder.open("quick", tmp_path)

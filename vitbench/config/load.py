@@ -28,6 +28,7 @@ class Mistake:
 
     path: str
     message: str
+    unknown_name: bool = False  # of a dataset, model or claim: what is on record under it can still be read
 
 
 class BadStudy(ValueError):
@@ -187,7 +188,7 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
         known = allowed[kind]
         if isinstance(name, str) and name not in known:
             mistakes.append(Mistake(place, f"unknown {kind} {name!r}; allowed: {', '.join(known) or 'none yet'}."
-                                           f"{nearest(name, known)}"))
+                                           f"{nearest(name, known)}", unknown_name=True))
 
     check("dataset", raw.get("dataset"), "dataset")
     for position, entry in enumerate(raw["models"] if isinstance(raw.get("models"), list) else []):

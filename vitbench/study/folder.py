@@ -46,8 +46,7 @@ class StudyFolder:
                                                "`vitbench run` makes them")])
         loaded = load(folder / "study.yaml")
         # Names are as they were when it ran: results stay readable where a model or plug-in is gone.
-        unreadable = [m for m in loaded.mistakes
-                      if not m.message.startswith("unknown ") and not m.path.startswith("plugins")]
+        unreadable = [m for m in loaded.mistakes if not m.unknown_name and not m.path.startswith("plugins")]
         if loaded.study is None or unreadable:
             raise BadStudy(loaded.source, unreadable or list(loaded.mistakes))
         try:
