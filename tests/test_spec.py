@@ -180,6 +180,10 @@ def test_a_budget_buys_whole_steps(unit: Any, amount: int, steps: int) -> None:
     assert Budget(unit=unit, amount=amount).steps(train_images=100, batch_size=32, macs=1000) == steps
 
 
+def test_steps_and_epochs_ask_for_no_operations() -> None:
+    assert Budget(unit="steps", amount=3).steps(100, 32, macs=0) == 3
+
+
 def test_a_flops_budget_that_buys_no_step_says_what_one_costs() -> None:
     with pytest.raises(ValueError, match="192,000 flops"):
         Budget(unit="flops", amount=6 * 1000 * 32 - 1).steps(train_images=100, batch_size=32, macs=1000)

@@ -20,7 +20,6 @@ Precision = Literal["fp32", "bf16"]
 Setting = Literal["default", "tuned"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Frozen(BaseModel):
@@ -79,10 +78,11 @@ class Budget(Frozen):
         An epoch is rounded up to whole steps. `flops` counts 3 x forward MACs x 2 for each image seen
         (protocol rule 9). Raises ValueError where the budget buys no step.
         """
-        images = {"epochs": self.amount * train_images,
-                  "steps": self.amount * batch_size,
-                  "flops": self.amount // (6 * macs)}[self.unit]
-        steps = images // batch_size if self.unit == "flops" else -(-images // batch_size)
+        if self.unit == "steps":
+            return self.amount
+        if self.unit == "epochs":
+            return -(-self.amount * train_images // batch_size)
+        steps = self.amount // (6 * macs * batch_size)
         if steps < 1:
             raise ValueError(f"a budget of {self.amount:,} flops is less than one step of {batch_size} images "
                              f"({6 * macs * batch_size:,} flops)")
@@ -120,6 +120,11 @@ class RunSpec(Frozen):
         if (self.fraction is None) == (self.images_per_class is None):
             raise ValueError("give exactly one of fraction and images_per_class")
         return self
+
+    @property
+    def share(self) -> str:
+        """The fraction as written, or 'N a class'."""
+        return self.fraction or f"{self.images_per_class} a class"
 
     @cached_property
     def run_id(self) -> str:
