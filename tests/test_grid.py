@@ -30,10 +30,10 @@ def runs_of(chosen: Study, plugins: dict[str, str] | None = None) -> list[Run]:
 def test_every_combination_is_a_run_once() -> None:
     runs = runs_of(study())
     assert len(runs) == 2 * 3 * 2 * 2
-    combinations = Counter((r.label, r.share, r.spec.seed, r.budget, r.spec.regime) for r in runs)
+    combinations = Counter((r.label, r.spec.share, r.spec.seed, r.budget, r.spec.regime) for r in runs)
     assert set(combinations.values()) == {1}
     assert {r.label for r in runs} == {"linear", "convnet:s"}
-    assert {r.share for r in runs} == {"0.1", "0.29", "1"}
+    assert {r.spec.share for r in runs} == {"0.1", "0.29", "1"}
     assert {r.budget for r in runs} == {"steps:300", "epochs:5"}
 
 
@@ -49,7 +49,8 @@ def test_runs_have_different_ids(models: int, shares: int, seeds: int, budgets: 
 def test_seed_by_seed_so_that_a_study_cut_short_has_whole_comparisons() -> None:
     runs = runs_of(study())
     assert [r.spec.seed for r in runs] == [3] * 12 + [1] * 12
-    assert [(r.label, r.share, r.budget) for r in runs[:12]] == [(r.label, r.share, r.budget) for r in runs[12:]]
+    first, second = ([(r.label, r.spec.share, r.budget) for r in part] for part in (runs[:12], runs[12:]))
+    assert first == second
     assert [r.label for r in runs[:4]] == ["linear", "convnet:s"] * 2
 
 
@@ -78,7 +79,7 @@ def test_a_label_is_no_part_of_a_runs_id() -> None:
 
 def test_numbers_a_class_are_shares_too() -> None:
     runs = runs_of(study(fractions=None, images_per_class=(1, 10)))
-    assert {r.share for r in runs} == {"1 a class", "10 a class"}
+    assert {r.spec.share for r in runs} == {"1 a class", "10 a class"}
     assert {(r.spec.fraction, r.spec.images_per_class) for r in runs} == {(None, 1), (None, 10)}
 
 

@@ -24,11 +24,6 @@ class Run:
     spec: RunSpec
 
     @property
-    def share(self) -> str:
-        """The fraction as written, or 'N a class'."""
-        return self.spec.fraction or f"{self.spec.images_per_class} a class"
-
-    @property
     def budget(self) -> str:
         """'steps:300'."""
         return f"{self.spec.budget.unit}:{self.spec.budget.amount}"

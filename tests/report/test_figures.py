@@ -24,11 +24,11 @@ EIGHT = ["token_transformer:xs", "token_transformer:s", "convnet:xs", "convnet:s
 def holed() -> Frame:
     """Diverged, failed and missing runs, and a share without validation."""
     def make(run: Run, facts: Resolved) -> Found:
-        if run.label == "convnet:xs" and run.share == "0.1":
+        if run.label == "convnet:xs" and run.spec.share == "0.1":
             return record(run, facts, diverged="loss is not finite") if run.spec.seed == 1 else record(run, facts)
-        if run.label == "convnet:xs" and run.share == "1":
+        if run.label == "convnet:xs" and run.spec.share == "1":
             return None
-        return failure(run) if (run.share, run.spec.seed) == ("0.02", 2) else record(run, facts)
+        return failure(run) if (run.spec.share, run.spec.seed) == ("0.02", 2) else record(run, facts)
     return frame(study(fractions=[0.02, 0.1, 1]), make)
 
 

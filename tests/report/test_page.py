@@ -16,9 +16,9 @@ QUESTION = "Who <b>overfits</b> & \"why\"? </title>"
 
 
 def hostile(run: Run, facts: Resolved) -> Found:
-    if run.share == "1" and run.label != "convnet:xs":
+    if run.spec.share == "1" and run.label != "convnet:xs":
         return None if run.spec.seed else failure(run, "</script><script>alert(3)</script> <!-- out of memory")
-    if run.share == "0.1" and run.spec.seed == 1:
+    if run.spec.share == "0.1" and run.spec.seed == 1:
         return record(run, facts, diverged="loss is <nan>")
     return record(run, facts)
 
@@ -175,7 +175,7 @@ def test_the_table_sorts_by_keyboard_with_missing_last(browser: Any, file: Path)
 
 def test_panels_stand_under_their_share(browser: Any, tmp_path: Path) -> None:
     of = study(fractions=[0.1, 0.3, 1])
-    holed = frame(of, lambda run, facts: None if run.label == "convnet:xs" and run.share == "1"
+    holed = frame(of, lambda run, facts: None if run.label == "convnet:xs" and run.spec.share == "1"
                   else record(run, facts))
     path = tmp_path / "holed.html"
     path.write_text(html.page(holed, of), encoding="utf-8")

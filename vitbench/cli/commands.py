@@ -120,7 +120,7 @@ def show_logs(run_id: str, results: Path) -> None:
                                             "again")]) from None
     spec = ended.spec
     print(f"run {ended.run_id}: {spec.model} {spec.size or ''} on {spec.dataset}, "
-          f"{spec.fraction or spec.images_per_class}, seed {spec.seed}")
+          f"{spec.share}, seed {spec.seed}")
     if isinstance(ended, Failure):
         print(f"failed: {ended.reason}\n{ended.traceback}".rstrip())
     else:

@@ -28,7 +28,7 @@ def duration(seconds: float | None) -> str:
 
 
 def _named(run: Run) -> str:
-    return f"{run.label}, {run.share}, seed {run.spec.seed}"
+    return f"{run.label}, {run.spec.share}, seed {run.spec.seed}"
 
 
 class PlainDisplay:

@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from vitbench import subset
 from vitbench.live import Progress
-from vitbench.report.frame import Frame
+from vitbench.report.frame import Frame, counts_of
 from vitbench.report.tables import summary
+from vitbench.stats import FEW_SEEDS
 from vitbench.study.folder import StudyFolder
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
@@ -35,10 +35,7 @@ def print_table(console: Console, frame: Frame) -> None:
 
 def print_plan(console: Console, folder: StudyFolder) -> None:
     """Shares with their images, then models with their runs."""
-    counts = {}
-    for run in folder.runs:
-        counts[run.share] = subset.counts(folder.resolved.train_counts, fraction=run.spec.fraction,
-                                          images_per_class=run.spec.images_per_class)
+    counts = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
     grid = _grid("share", "drawn", "train", "validation", "per class")
     for share, count in counts.items():
         low, high = min(count.drawn), max(count.drawn)
@@ -47,8 +44,9 @@ def print_plan(console: Console, folder: StudyFolder) -> None:
     console.print(grid)
     _print_runs(console, folder, [])
     seeds = len(folder.study.seeds)
-    if seeds < 6:
-        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from six on they can carry a claim")
+    if seeds < FEW_SEEDS:
+        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on they can carry a "
+                      "claim")
 
 
 def print_status(console: Console, folder: StudyFolder, live: list[Progress]) -> None:

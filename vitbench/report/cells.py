@@ -111,7 +111,7 @@ def cells(frame: Frame) -> tuple[Cell, ...]:
     rows = {(row.label, row.setting, row.run_id): row for row in frame.rows}
     grouped: dict[CellKey, list[Run]] = {}
     for run in frame.runs:
-        grouped.setdefault((run.label, run.share, run.spec.regime, run.budget, run.setting), []).append(run)
+        grouped.setdefault((run.label, run.spec.share, run.spec.regime, run.budget, run.setting), []).append(run)
     return tuple(_cell(frame, key, runs, rows) for key, runs in grouped.items())
 
 

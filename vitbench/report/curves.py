@@ -8,6 +8,7 @@ from statistics import median
 from vitbench.record import Column, Curves, RunRecord
 from vitbench.report.cells import Cell
 from vitbench.report.frame import Frame
+from vitbench.report.wording import six_digits
 
 CurveRow = tuple[int | None, int, str, float | None, float | None]  # seed, step, part, loss, accuracy
 OnsetRow = tuple[int | None, int, float | None, float | None]  # seed, step, validation loss and accuracy
@@ -47,7 +48,7 @@ def _rows(seed: int, curves: Curves) -> Iterator[CurveRow]:
         if columns:
             for step, loss, accuracy in zip(curves.step, *columns, strict=True):
                 if step > 0:  # a log axis has no place for the untrained model
-                    yield seed, step, part, _short(loss), _short(accuracy)
+                    yield seed, step, part, six_digits(loss), six_digits(accuracy)
 
 
 def _means(part: str, records: list[RunRecord]) -> Iterator[CurveRow]:
@@ -65,7 +66,7 @@ def _means(part: str, records: list[RunRecord]) -> Iterator[CurveRow]:
 def _mean(values: list[float | None], wanted: int) -> float | None:
     # The mean of those that are left would jump where one diverges.
     found = [value for value in values if value is not None]
-    return _short(fsum(found) / wanted) if len(found) == wanted else None
+    return six_digits(fsum(found) / wanted) if len(found) == wanted else None
 
 
 def _onsets(cell: Cell, records: list[RunRecord]) -> list[OnsetRow]:
@@ -74,14 +75,11 @@ def _onsets(cell: Cell, records: list[RunRecord]) -> list[OnsetRow]:
     for record in records:
         columns = columns_of(record.curves, "val")
         if record.run_id in steps and columns:
-            place = record.curves.step.index(steps[record.run_id])
-            rows.append((record.spec.seed, steps[record.run_id], _short(columns[0][place]), _short(columns[1][place])))
+            step = steps[record.run_id]
+            loss, accuracy = (column[record.curves.step.index(step)] for column in columns)
+            rows.append((record.spec.seed, step, six_digits(loss), six_digits(accuracy)))
     if rows:
         rows.append((None, round(median(row[1] for row in rows)), None, None))
     return rows
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.6g}")
 
 

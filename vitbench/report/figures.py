@@ -17,9 +17,9 @@ from vitbench.report.vega import (
     conditions,
     finish,
     of_condition,
-    six_digits,
     value_axis,
 )
+from vitbench.report.wording import six_digits
 
 __all__ = ["NoSuchCell", "Quantity", "Spec", "StepAxis", "accuracy", "conditions", "overfitting", "overview"]
 

@@ -120,7 +120,7 @@ def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, ru
     measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
-        family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.share,
+        family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.spec.share,
         fraction=sum(counts.drawn) / sum(resolved.train_counts), drawn_images=sum(counts.drawn),
         train_images=sum(counts.train), val_images=sum(counts.validation), test_images=resolved.test_images,
         seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,

@@ -13,13 +13,12 @@ WIDEST_PADDING = 40  # one long label must not push every row out of the window
 
 @dataclass(frozen=True)
 class Column:
-    """A column. `shown` in Markdown and HTML, `data` in CSV and JSON."""
+    """A column; CSV and JSON have all, Markdown and HTML those that are `shown`."""
 
     key: str
     title: str
     numeric: bool = False
     shown: bool = True
-    data: bool = True
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Table:
 
     def data(self) -> list[dict[str, Value]]:
         """One object a row, derived numbers with 6 significant digits, None for missing."""
-        return [{column.key: rounded(entry.value) for column, entry in zip(self.columns, row, strict=True)
-                 if column.data} for row in self.rows]
+        return [{column.key: rounded(entry.value) for column, entry in zip(self.columns, row, strict=True)}
+                for row in self.rows]
 
     def shown(self) -> tuple[tuple[Column, ...], tuple[tuple[Entry, ...], ...]]:
         """Columns and rows for readers."""
@@ -66,8 +65,8 @@ def csv_text(header: list[str], rows: list[list[Value]]) -> str:
 
 
 def csv(table: Table) -> str:
-    """The data columns, one line a cell."""
-    header = [column.key for column in table.columns if column.data]
+    """All columns, one line a cell."""
+    header = [column.key for column in table.columns]
     return csv_text(header, [list(row.values()) for row in table.data()])
 
 

@@ -61,11 +61,6 @@ def value_axis(quantity: Quantity, **options: Any) -> Any:
     return alt.Axis(**options)
 
 
-def six_digits(value: float | None) -> float | None:
-    """Rounded as all derived numbers are."""
-    return None if value is None else float(f"{value:.6g}")
-
-
 def finish(chart: Any, frame: Frame, datasets: dict[str, list[Spec]]) -> Spec:
     """The specification with our configuration, its data, and what a citation names (protocol rule 30)."""
     versions, numerics, sha256 = notes.identity(frame)

@@ -6,6 +6,11 @@ NONE = "—"
 MINUS = "\N{MINUS SIGN}"
 
 
+def six_digits(value: float | None) -> float | None:
+    """Rounded as all derived numbers are."""
+    return None if value is None else float(f"{value:.6g}")
+
+
 def percent(share: float | None, *, sign: bool = False) -> str:
     """A share of images in percent with one decimal."""
     if share is None:

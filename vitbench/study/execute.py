@@ -66,7 +66,7 @@ def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tup
             store.read(run_id)
         except DamagedRecord as error:
             place = store.set_aside(run_id, "damaged")
-            damaged.append(f"{run_id} ({run.label}, {run.share}, seed {run.spec.seed}): {error}; moved to {place}")
+            damaged.append(f"{run_id} ({run.label}, {run.spec.share}, seed {run.spec.seed}): {error}; moved to {place}")
             todo.append(run)
             continue
         if retry_failed and store.failed([run_id]):

@@ -86,8 +86,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
         test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, arrays.test_labels)),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
-    share = spec.fraction or f"{spec.images_per_class} a class"
-    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, share, streams.subset,
+    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, streams.subset,
                                                          len(arrays.train_labels)))
 
 
