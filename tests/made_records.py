@@ -1,5 +1,6 @@
 """Records made by hand, for tests of what keeps and reads them."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from tests.test_spec import spec
 from vitbench.record import Cost, Curves, Data, Execution, Failure, Final, RunRecord, pack_hits
 
+LOGITS_IC = np.arange(100, dtype=np.float16).reshape(10, 10)
 HITS = np.array([True, False, True, True, False, True, True, True, False, True])
 
 
@@ -26,7 +28,7 @@ def a_record(seed: int = 3, **changes: Any) -> RunRecord:
                          test_loss=(2.3, 0.8, 0.95), test_accuracy=(0.1, 0.6, 0.7)),
         "final": Final(train_loss=0.01, train_accuracy=1.0, val_loss=0.9, val_accuracy=0.75, test_loss=0.95,
                        test_accuracy=0.7),
-        "test_correct": pack_hits(HITS), "predictions_sha256": "c" * 64,
+        "test_correct": pack_hits(HITS), "predictions_sha256": hashlib.sha256(LOGITS_IC.tobytes()).hexdigest(),
         "execution": Execution(device="cpu", threads=1, deterministic=True, environment="d" * 16,
                                code_version="0.1.0"),
         "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:02Z", **changes})

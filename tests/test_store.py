@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.made_records import a_failure, a_record
+from tests.made_records import LOGITS_IC, a_failure, a_record
 from vitbench import store as store_module
 from vitbench.record import DamagedRecord, Failure, RunRecord
 from vitbench.store import FAILURE, LOGITS, RECORD, ResultStore, StoreError, write_atomically
-
-LOGITS_IC = np.arange(100, dtype=np.float16).reshape(10, 10)
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def test_a_run_comes_back_with_its_logits(store: ResultStore) -> None:
     store.write(written, LOGITS_IC)
     found = store.read(written.run_id)
     assert found.model_copy(update={"sha256": ""}) == written
-    logits = store.logits_IC(written.run_id)
+    logits = store.logits_IC(written)
     assert logits.dtype == np.float16
     assert np.array_equal(logits, LOGITS_IC)
     assert store.ids() == {written.run_id}
@@ -52,7 +50,18 @@ def test_a_run_comes_back_with_its_logits(store: ResultStore) -> None:
 def test_a_run_without_logits_has_none(store: ResultStore) -> None:
     store.write(a_record(), None)
     with pytest.raises(FileNotFoundError):
-        store.logits_IC(a_record().run_id)
+        store.logits_IC(a_record())
+
+
+@pytest.mark.parametrize("change", ["another value", "cut off", "no array"])
+def test_logits_that_the_record_does_not_name_are_not_read(store: ResultStore, change: str) -> None:
+    store.write(a_record(), LOGITS_IC)
+    path = store.runs / a_record().run_id / LOGITS
+    whole = path.read_bytes()
+    path.write_bytes({"another value": whole[:-1] + bytes([whole[-1] ^ 1]), "cut off": whole[:-8],
+                      "no array": b"logits"}[change])
+    with pytest.raises(DamagedRecord, match="logits"):
+        store.logits_IC(a_record())
 
 
 def test_a_run_that_is_not_there_is_a_key_error(store: ResultStore) -> None:
@@ -81,7 +90,7 @@ def test_a_run_written_twice_stays_as_it_was(store: ResultStore) -> None:
     store.write(a_record(finished="2026-01-02T00:00:00Z"), None)
     store.write_failure(a_failure())
     assert store.read(a_record().run_id) == first
-    assert np.array_equal(store.logits_IC(a_record().run_id), LOGITS_IC)
+    assert np.array_equal(store.logits_IC(a_record()), LOGITS_IC)
     assert list(store.runs.iterdir()) == [store.runs / a_record().run_id]
 
 
@@ -133,10 +142,10 @@ def test_a_write_that_is_broken_off_leaves_a_whole_run_or_none(store: ResultStor
     assert store.ids() <= {a_record().run_id}
     for run_id in store.ids():
         assert a_hash(store.read(run_id))
-        assert np.array_equal(store.logits_IC(run_id), LOGITS_IC)
+        assert np.array_equal(store.logits_IC(a_record()), LOGITS_IC)
     assert not list(store.runs.glob(".*"))
     store.write(a_record(), LOGITS_IC)
-    assert np.array_equal(store.logits_IC(a_record().run_id), LOGITS_IC)
+    assert np.array_equal(store.logits_IC(a_record()), LOGITS_IC)
 
 
 def test_a_write_in_place_would_leave_half_a_run(store: ResultStore) -> None:

@@ -166,6 +166,7 @@ class Failure(Frozen):
     spec: RunSpec
     reason: Message
     traceback: Message = ""
+    crash: bool = False  # the worker died: no result, so it counts as missing and is done again (protocol rule 13)
     started: str
     finished: str
 

@@ -65,6 +65,12 @@ class Recipe(Frozen):
     gradient_clip: Annotated[float, Field(ge=0, allow_inf_nan=False, description="largest norm; 0: off")] = 1.0
     precision: Precision = "fp32"
 
+    @property
+    def regularisers(self) -> str:
+        """Those that are on (protocol rule 8): 'weight decay 0.05, gradient clip 1', or 'none'."""
+        amounts = {"weight decay": self.weight_decay, "gradient clip": self.gradient_clip}
+        return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items() if amount) or "none"
+
 
 class Budget(Frozen):
     """How long a run trains, and in which unit."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -35,9 +36,10 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        error.filename, error.filename2 = str(path), None  # the temporary name says nothing to a user
         raise
 
 
@@ -141,9 +143,17 @@ class ResultStore:
             raise DamagedRecord(f"{name} belongs to run {found.run_id}")
         return found
 
-    def logits_IC(self, run_id: str) -> npt.NDArray[np.float16]:
-        """Test logits (images I, classes C) of a run. Raises FileNotFoundError where they were not kept."""
-        logits: npt.NDArray[np.float16] = np.load(self.runs / run_id / LOGITS, allow_pickle=False)
+    def logits_IC(self, record: RunRecord) -> npt.NDArray[np.float16]:
+        """Test logits (images I, classes C) of a run, as its record names them by hash.
+
+        Raises FileNotFoundError where they were not kept, DamagedRecord where they are others.
+        """
+        try:
+            logits: npt.NDArray[np.float16] = np.load(self.runs / record.run_id / LOGITS, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise DamagedRecord(f"{LOGITS}: {error}") from None
+        if hashlib.sha256(logits.tobytes()).hexdigest() != record.predictions_sha256:
+            raise DamagedRecord(f"{LOGITS} does not hold the logits that the record names")
         return logits
 
     def set_aside(self, run_id: str, shelf: str) -> Path:

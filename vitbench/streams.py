@@ -38,9 +38,11 @@ class Streams:
         """Seed of torch's generator while the model is built."""
         return int(np.random.SeedSequence(self.init, spawn_key=(INIT,)).generate_state(1, np.uint64)[0])
 
-    def step_seeds(self, steps: int) -> list[int]:
+    def step_seeds(self, steps: int) -> npt.NDArray[np.uint64]:
         """Seeds of torch's generator before each step (dropout); a longer run begins with the same ones."""
-        return [int(s) for s in np.random.SeedSequence(self.order, spawn_key=(STEP,)).generate_state(steps, np.uint64)]
+        seeds: npt.NDArray[np.uint64] = np.random.SeedSequence(self.order, spawn_key=(STEP,)).generate_state(
+            steps, np.uint64)  # type: ignore[assignment]  # NumPy's stubs give the union of both types
+        return seeds
 
     def epoch_order(self, epoch: int, images: int) -> npt.NDArray[np.int64]:
         """Permutation of the training images in pass number `epoch`, whatever ran before."""

@@ -64,7 +64,7 @@ def test_a_damaged_record_is_named_and_counts_as_missing(results: Path) -> None:
     victim = next((results / "results" / "quick" / "runs").iterdir())
     (victim / "record.json").write_text("garbage")
     table = vitbench("tables", "quick", cwd=results).stdout
-    assert f"Record {victim.name} is damaged and counts as missing" in table
+    assert f"Run {victim.name} counts as missing: its record is damaged" in table
     assert "damaged" in vitbench("logs", victim.name, cwd=results).stderr
 
 

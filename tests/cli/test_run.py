@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,23 @@ def test_added_seeds_are_done_alone_and_the_change_is_named(copy: Path) -> None:
     assert before.items() <= _records(copy).items()
 
 
+def test_table_and_page_follow_the_study_even_where_nothing_was_left_to_do(copy: Path) -> None:
+    def shown() -> tuple[str, str]:
+        home = copy / "results" / "tiny"
+        return (home / "table.md").read_text(), (home / "report.html").read_text()
+
+    whole = shown()
+    assert "nothing to do" in vitbench("run", "tiny.yaml", "fractions=[0.1]", cwd=copy).stdout
+    part = shown()
+    assert "4 of 4 runs ended" in part[0]
+    assert part[1] != whole[1]
+    assert "nothing to do" in vitbench("run", "tiny.yaml", cwd=copy).stdout
+    assert shown() == whole
+    (copy / "results" / "tiny" / "table.md").write_text(part[0])  # as a driver leaves it that is killed before its end
+    vitbench("run", "tiny.yaml", cwd=copy)
+    assert shown() == whole
+
+
 def test_runs_of_an_earlier_form_stay_and_are_named(copy: Path) -> None:
     before = _records(copy)
     ended = vitbench("run", "tiny.yaml", "fractions=[0.1]", cwd=copy)
@@ -119,7 +137,11 @@ def mortal(image, num_classes):
     assert 0 < len(failures) < 8
     assert len(_records(tmp_path)) + len(failures) == 16
     assert "worker died: signal SIGKILL" in vitbench("logs", failures[0].parent.name, cwd=tmp_path).stdout
-    assert "failed" in vitbench("tables", "tiny", cwd=tmp_path).stdout  # the plug-in is not needed to read
+    shown = vitbench("tables", "tiny", cwd=tmp_path).stdout  # the plug-in is not needed to read
+    assert "counts as missing: its worker died: signal SIGKILL" in shown  # a crash is not a result
+    assert "chance" not in shown
+    again = vitbench("run", "tiny.yaml", "models=[linear,mortal]", "plugins=[mortal.py]", "seeds=4", cwd=tmp_path)
+    assert f"{len(failures)} runs to do" in again.stdout  # so it is done again
 
 
 def test_a_failed_run_keeps_its_traceback_and_is_done_again_when_asked(tmp_path: Path) -> None:
@@ -162,6 +184,39 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_with_130(copy: Path) -> None:
     # Not those that ended (Z): in a container the first process may take seconds to collect them.
     left = subprocess.run(["pgrep", "-g", str(process.pid), "-r", "D,R,S,T"], capture_output=True, check=False)
     assert left.stdout == b""
+
+
+def test_a_terminated_driver_stops_like_an_interrupted_one_and_ends_with_143(copy: Path) -> None:
+    overrides = [f"{key}={value}" for key, value in SLOW.items()]
+    process = start("run", "tiny.yaml", *overrides, cwd=copy)
+    until(lambda: list(copy.glob("results/tiny/live/*.json")))
+    process.terminate()  # the driver alone, as `kill` and schedulers do
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "finished runs are kept" in err
+    assert "Traceback" not in err
+    assert len(_records(copy)) == 8
+    assert list(copy.glob("results/tiny/live/*")) == []
+
+
+def test_chosen_runs_are_shown_alone_and_the_page_holds_all(copy: Path) -> None:
+    shown = vitbench("run", "tiny.yaml", "--only", "model=linear,seed=7", "seeds=[7]", cwd=copy).stdout
+    assert "mlp" not in shown.partition("model  ")[2].partition("- n:")[0]
+    assert "mlp" in (copy / "results" / "tiny" / "table.md").read_text()
+
+
+def test_a_terminal_without_unicode_still_gets_its_table(copy: Path) -> None:
+    shown = vitbench("tables", "tiny", cwd=copy, PYTHONUTF8="0", LC_ALL="C", PYTHONIOENCODING="ascii")
+    assert shown.returncode == 0, shown.stderr
+    assert "\\u2212" in shown.stdout or "\\u2014" in shown.stdout
+
+
+def test_a_full_output_is_not_blamed_on_the_results(copy: Path) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([sys.executable, "-m", "vitbench", "list", "models"], cwd=copy, stdout=full,
+                               stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "error: output: No space left on device\n"
 
 
 def test_a_second_driver_is_named_and_turned_away(copy: Path) -> None:

@@ -225,6 +225,21 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
     assert "Did you mean 'learning_rate'?" in found["recipe.lerning_rate"]
 
 
+@pytest.mark.parametrize(("override", "path", "words"), [
+    ("seeds=[]", "seeds", "should have at least one entry; found ()"),
+    ("models=[]", "models", "should have at least one entry; found []"),
+    ("seeds=true", "seeds", "should be a count from 1 to 10,000 or a list of seeds; found True"),
+    ("seeds=1e9", "seeds", "should be a count from 1 to 10,000 or a list of seeds; found 1000000000.0"),
+    ("seeds=null", "seeds", "should be a count from 1 to 10,000 or a list of seeds; found None"),
+    ("models=['linear:']", "models[0].size", "should be one of: xs, s, m, l, xl; found ''"),
+    ('models=[{name: linear, label: "a\\nb"}]', "models[0].label", "no control character; '\\n' is one"),
+    ('models=[{name: linear, label: "a\\u202eb"}]', "models[0].label", "no control character; '\\u202e' is one"),
+])
+def test_a_wrong_value_is_told_in_words_of_the_study_file(study_file: Write, override: str, path: str,
+                                                          words: str) -> None:
+    assert words in mistakes(load(study_file(GOOD), [override]))[path]
+
+
 def test_a_report_has_a_line_for_each_mistake(study_file: Write) -> None:
     loaded = load(study_file(ALL_WRONG))
     lines = str(BadStudy(loaded.source, list(loaded.mistakes))).splitlines()

@@ -93,7 +93,7 @@ def test_missing_cells_are_rows_and_missing_runs_are_counted() -> None:
 def test_a_damaged_record_is_named_and_counts_as_missing() -> None:
     made = frame(study(**ONE_CELL, seeds=1), lambda run, facts: DamagedRecord("not a whole record"))
     (note,) = tables.summary(made).footnotes
-    assert note == f"Record {made.missing[0].spec.run_id} is damaged and counts as missing: not a whole record."
+    assert note == f"Run {made.missing[0].spec.run_id} counts as missing: its record is damaged: not a whole record."
 
 
 def test_a_gap_with_no_train_error_is_marked_as_the_test_error() -> None:

@@ -34,6 +34,15 @@ def test_what_changed_is_named_and_the_earlier_study_is_kept(folder: StudyFolder
     assert len(list((tmp_path / "quick" / "earlier").iterdir())) == 1
 
 
+def test_a_change_is_named_by_its_dotted_key_and_a_model_by_its_label(folder: StudyFolder) -> None:
+    models = ["token_transformer:xs", {"name": "convnet", "size": "xs", "recipe": {"learning_rate": 0.1}}, "linear"]
+    other = study(models=models, recipe={"batch_size": 8})
+    changes = StudyFolder("quick", other, resolved(other), folder.store).write({})
+    assert "recipe.batch_size: 64 -> 8" in changes
+    assert "models.convnet:xs.recipe.learning_rate: null -> 0.1" in changes
+    assert all(change.startswith(("recipe.", "models.")) for change in changes)
+
+
 @pytest.mark.parametrize("text", [b"x: [", b"\xff\xfe", b"- 1", b""])
 def test_a_damaged_study_file_is_written_anew_and_kept(folder: StudyFolder, tmp_path: Path, text: bytes) -> None:
     (tmp_path / "quick" / "study.yaml").write_bytes(text)

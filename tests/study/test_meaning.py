@@ -61,12 +61,24 @@ def test_images_per_class_beyond_the_smallest_class_is_refused(tmp_path: Path) -
                      "found 140"]
 
 
-def test_a_command_that_runs_no_plug_in_says_so(tmp_path: Path) -> None:
+def test_shares_that_draw_the_same_images_are_a_mistake(tmp_path: Path) -> None:
+    found = _mistakes(tmp_path, GOOD.replace("[0.1]", "[0.1, 0.10000001]"))
+    assert found == ["fractions[1]: draws the same images as 0.1; found 0.10000001"]
+
+
+def test_an_unknown_key_of_a_models_recipe_is_told_with_the_allowed_ones(tmp_path: Path) -> None:
+    (found,) = _mistakes(tmp_path, GOOD.replace("linear]", "{name: linear, recipe: {learning_rat: 1}}]"))
+    assert found.startswith("models[1].recipe.learning_rat: unknown key; allowed: optimizer, learning_rate")
+    assert found.endswith("Did you mean 'learning_rate'?")
+
+
+def test_a_command_that_runs_no_plug_in_says_so_and_tells_the_other_mistakes(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit('this ran')\n")
     path = tmp_path / "s.yaml"
-    path.write_text(GOOD + "plugins: [mine.py]\n")
-    with pytest.raises(BadStudy, match="runs no plug-in"):
+    path.write_text(GOOD.replace("[0.1]", "[0.001]") + "plugins: [mine.py]\n")
+    with pytest.raises(BadStudy, match="runs no plug-in") as caught:
         resolved(load(path), import_plugins=False)
+    assert any(m.path == "fractions[0]" for m in caught.value.mistakes)
 
 
 def test_a_plug_in_of_another_kind_than_its_place_is_a_mistake(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The command line: parse, call one function, print.
 
-Exit status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted.
+Exit status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted, 143 terminated.
 """
 
+import io
+import signal
 import sys
 
 import typer
@@ -14,8 +16,12 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Entry point. Errors that a user can mend are one message on standard error, never a traceback."""
-    from vitbench.cli.errors import explained
+    from vitbench.cli.errors import explained, terminate
 
+    signal.signal(signal.SIGTERM, terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ± still gets its table
     try:
         status = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

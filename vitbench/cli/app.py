@@ -183,6 +183,6 @@ def _folder(study: str, results: Path) -> "StudyFolder":
 
 
 def _frame(folder: "StudyFolder") -> "Frame":
-    from vitbench.report.frame import build
+    from vitbench.cli.commands import frame_of
 
-    return build(folder.name, folder.runs, folder.store.read, folder.resolved, folder.study.fit)
+    return frame_of(folder)

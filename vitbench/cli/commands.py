@@ -6,10 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
 from vitbench.datasets import DATASETS
-from vitbench.grid import select
+from vitbench.grid import Run, select
 from vitbench.live import running
 from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
@@ -40,11 +41,12 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     runs = select(folder.runs, only)
     try:
         with display(console, runs, quiet) as shown:
+            shown.note(f"study {loaded.name}, from {loaded.source}")
             summary = execute(folder, runs, loaded.plugin_files(), options, shown)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
-        return 130
-    _closing(console, folder, summary)
+        return 143 if isinstance(stop, Terminated) else 130
+    _closing(console, folder, runs, summary)
     return 1 if summary.failed else 0
 
 
@@ -57,17 +59,18 @@ def _refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> Non
                                                "read it, then add --allow-plugins") for path in strange])
 
 
-def _closing(console: Console, folder: StudyFolder, summary: Summary) -> None:
-    """The table and where the page lies; failures last, where they are seen."""
+def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: Summary) -> None:
+    """The table of the chosen runs and where the page of all lies; failures last, where they are seen."""
     from vitbench.cli.show import print_table
 
     page = folder.store.folder / "report.html"
-    if summary.done or summary.diverged or summary.failed or not page.exists():
-        frame = build(folder.name, folder.runs, folder.store.read, folder.resolved, folder.study.fit)
-        print_table(console, frame)
-        page = write_report(folder, frame)
-    else:
+    ended = summary.done + summary.diverged + len(summary.failed)
+    frame = frame_of(folder)
+    if not ended and not summary.left:
         console.print(f"nothing to do: all {summary.already} runs are there")
+    if ended or summary.study_changed or _outdated(folder, frame):
+        print_table(console, frame if len(chosen) == len(folder.runs) else frame_of(folder, chosen))
+        page = write_report(folder, frame)
     if summary.already and summary.done:
         console.print(f"{summary.already} runs were there already, {summary.done} are new")
     for end in summary.failed:
@@ -75,6 +78,22 @@ def _closing(console: Console, folder: StudyFolder, summary: Summary) -> None:
     if summary.stopped:
         console.print(f"stopped: {summary.stopped}; {summary.left} runs are left, the same command goes on from here")
     console.print(f"report: {page}")
+
+
+def _outdated(folder: StudyFolder, frame: Frame) -> bool:
+    """True where the kept table or page is missing, or shows other records: a driver may have been killed since."""
+    from vitbench.report import render
+    from vitbench.report.tables import summary
+
+    table, page = folder.store.folder / "table.md", folder.store.folder / "report.html"
+    now = render.markdown(summary(frame, mixed_devices=True)).encode()
+    return not page.exists() or not table.is_file() or table.read_bytes() != now
+
+
+def frame_of(folder: StudyFolder, runs: list[Run] | None = None) -> Frame:
+    """The tidy frame of a study, or of some of its runs."""
+    return build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
+                 folder.study.fit)
 
 
 def write_report(folder: StudyFolder, frame: Frame) -> Path:

@@ -18,10 +18,8 @@ from vitbench.study.execute import Summary
 PLAIN_EVERY_SECONDS = 10.0
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """'1 h 05 min', '2 min 10 s', '12 s'."""
-    if seconds is None:
-        return "?"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
@@ -58,8 +56,8 @@ def _counts(summary: Summary, live: list[Progress], seconds_left: float | None) 
     ended = summary.done + summary.diverged + len(summary.failed)
     trouble = "".join(f", {count} {word}" for count, word in
                       ((len(summary.failed), "failed"), (summary.diverged, "diverged")) if count)
-    return (f"{ended} of {ended + summary.left} runs done{trouble}, {len(live)} running, "
-            f"about {duration(seconds_left)} left")
+    rest = "" if seconds_left is None else f", about {duration(seconds_left)} left"
+    return f"{ended} of {ended + summary.left} runs done{trouble}, {len(live)} running{rest}"
 
 
 class LiveDisplay(PlainDisplay):

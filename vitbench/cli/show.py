@@ -45,8 +45,7 @@ def print_plan(console: Console, folder: StudyFolder) -> None:
     _print_runs(console, folder, [])
     seeds = len(folder.study.seeds)
     if seeds < FEW_SEEDS:
-        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on they can carry a "
-                      "claim")
+        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on none is")
 
 
 def print_status(console: Console, folder: StudyFolder, live: list[Progress]) -> None:

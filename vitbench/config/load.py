@@ -118,7 +118,7 @@ def _validate(raw: dict[Any, Any]) -> tuple[Study | None, list[Mistake], tuple[i
         return _study(raw), [], positions
     except ValidationError as error:
         errors = [e for e in error.errors() if e["type"] != "too_short" or not e["input"]]
-        mistakes = [_mistake(e) for e in errors]
+        mistakes = [mistake(e) for e in errors]
         places = [e["loc"] for e in error.errors()]
     bad_models = {place[1] for place in places if place[:1] == ("models",) and len(place) > 1}
     bad_keys = {place[0] for place in places if place}
@@ -140,12 +140,16 @@ def dotted(place: Iterable[int | str]) -> str:
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in names).removeprefix(".")
 
 
-def _mistake(error: "ErrorDetails") -> Mistake:
-    place = tuple(p for p in error["loc"] if p != "unit" or error["type"] != "literal_error")
+def mistake(error: "ErrorDetails", within: tuple[int | str, ...] = ()) -> Mistake:
+    """What one of pydantic's errors means to a user; `within` is the place of what was validated."""
+    place = within + tuple(p for p in error["loc"] if p != "unit" or error["type"] != "literal_error")
     found = f"; found {_short(error['input'])}"
     if error["type"] == "extra_forbidden":
-        allowed = list(_MODEL_AT.get(place[0] if len(place) > 1 else "", Study).model_fields)
+        owner = next((p for p in reversed(place[:-1]) if isinstance(p, str)), "")
+        allowed = list(_MODEL_AT.get(owner, Study).model_fields)
         return Mistake(dotted(place), f"unknown key; allowed: {', '.join(allowed)}.{nearest(place[-1], allowed)}")
+    if error["type"] == "too_short":
+        return Mistake(dotted(place), f"should have at least one entry{found}")
     if error["type"] == "missing":
         return Mistake(dotted(place), "missing" + ("; every study needs it" if len(place) == 1 else ""))
     if error["type"] == "literal_error":

@@ -2,12 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from vitbench.spec import Budget, ExactFraction, Frozen, Positive, Recipe
 
 Size = Literal["xs", "s", "m", "l", "xl"]
-Label = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def printable(text: str) -> str:
+    """`text`, refused where a character would break a line or turn its direction in a table."""
+    odd = next((c for c in text if not c.isprintable()), None)
+    if odd is not None:
+        raise ValueError(f"Input should hold no control character; {odd!r} is one")
+    return text
+
+
+Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(printable)]
 Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuning (protocol rule 11)
 
 
@@ -24,8 +34,8 @@ class ModelEntry(Frozen):
     @classmethod
     def _short_forms(cls, entry: object) -> object:
         if isinstance(entry, str):
-            name, _, size = entry.partition(":")
-            entry = {"name": name, **({"size": size} if size else {})}
+            name, colon, size = entry.partition(":")
+            entry = {"name": name, **({"size": size} if colon else {})}
         if not isinstance(entry, dict):
             return entry
         known = {k: v for k, v in entry.items() if k in ("name", "size", "label", "recipe")}
@@ -86,8 +96,8 @@ class Study(Frozen):
     @classmethod
     def _count_or_list(cls, value: object) -> object:
         """`seeds: 10` means 0..9."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            if not 1 <= value <= 10_000:
-                raise ValueError("Input should be a count from 1 to 10,000 or a list of seeds")
-            return tuple(range(value))
-        return tuple(value) if isinstance(value, list) else value
+        if isinstance(value, list | tuple):
+            return tuple(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
+            raise ValueError("Input should be a count from 1 to 10,000 or a list of seeds")
+        return tuple(range(value))

@@ -32,7 +32,7 @@ def _takes_all_images(_options: Any, _image: ImageSpec) -> None:
 
 def _no_parts(_options: Any, _image: ImageSpec) -> Card:
     """For models without stem, patches or normalisation."""
-    return {"regularisers": "weight decay"}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class ModelMeta:
     """What is known about a model without building it.
 
     `sizes` maps xs..xl to option values; `check` raises ModelError where the options do not fit the images;
-    `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation, regularisers.
+    `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. The
+    regularisers of a run are its recipe's.
     """
 
     family: Family

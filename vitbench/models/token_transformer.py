@@ -45,7 +45,7 @@ def _check(options: Options, image: ImageSpec) -> None:
 def _card(options: Options, image: ImageSpec) -> Card:
     patch = patch_size(options, image)
     return {"stem": "none", "patch": patch, "tokens": (image.size // patch) ** 2, "normalisation": "LayerNorm",
-            "positions": options.positions, "regularisers": "weight decay"}
+            "positions": options.positions}
 
 
 SIZES = {

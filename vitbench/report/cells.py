@@ -128,10 +128,10 @@ def _cell(frame: Frame, key: CellKey, runs: list[Run], rows: dict[tuple[str, str
 def content_sha256(frame: Frame) -> str:
     """Names what a table or figure rests on: SHA-256 over sorted run ids, each with its record's hash.
 
-    A failed run stands with the hash of its reason, a run without a record as `missing` or `damaged`.
+    A failed run stands with the hash of its reason, a run without a result as `missing` or `excluded`.
     """
     stands = {row.run_id: sha256_json(row.reason) for row in frame.rows}
     stands |= {run.spec.run_id: "missing" for run in frame.missing}
-    stands |= dict.fromkeys(frame.damaged, "damaged")
+    stands |= dict.fromkeys(frame.excluded, "excluded")
     stands |= {run_id: record.sha256 for run_id, record in frame.records.items()}
     return sha256_json(sorted(stands.items()))

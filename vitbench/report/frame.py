@@ -70,12 +70,12 @@ COLUMNS = tuple(field.name for field in fields(Row))
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows of the runs that ended, runs that have not, and records that cannot be read."""
+    """Rows of the runs that ended with a result, and the runs that have none."""
 
     study: str
     rows: tuple[Row, ...]
     missing: tuple[Run, ...]
-    damaged: dict[str, str]  # run id -> what is wrong
+    excluded: dict[str, str]  # run id of a missing run that left something -> why that is no result
     records: dict[str, RunRecord]  # by run id, for curves
     runs: tuple[Run, ...]  # the whole grid, in its order
     resolved: Resolved
@@ -83,8 +83,11 @@ class Frame:
 
 def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure],
           resolved: Resolved, rule: FitRule) -> Frame:
-    """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one."""
-    rows, missing, damaged, records = [], [], {}, {}
+    """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one.
+
+    A crash is not a result: the run counts as missing (protocol rule 13).
+    """
+    rows, missing, excluded, records = [], [], {}, {}
     grid = tuple(runs)
     for run in grid:
         run_id = run.spec.run_id
@@ -95,12 +98,16 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
             continue
         except DamagedRecord as error:
             missing.append(run)
-            damaged[run_id] = str(error)
+            excluded[run_id] = f"its record is damaged: {error}"
+            continue
+        if isinstance(found, Failure) and found.crash:
+            missing.append(run)
+            excluded[run_id] = f"its {found.reason}; `vitbench run` does it again"
             continue
         if isinstance(found, RunRecord):
             records[run_id] = found
         rows.append(row(study, run, found, resolved, rule))
-    return Frame(study, tuple(rows), tuple(missing), damaged, records, grid, resolved)
+    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved)
 
 
 @cache

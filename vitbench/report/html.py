@@ -43,9 +43,12 @@ def page(frame: Frame, study: Study, *, mixed_devices: bool = False) -> str:
         scripts={name: Markup(text) for name, text in scripts.items()}, data=Markup(script_json(_data(frame, found))),
         key=[_key(style, found) for style in model_styles(found)], marks=MARKS, conditions=conditions(frame),
         labels=list(dict.fromkeys(cell.label for cell in found)),
-        shares=list(dict.fromkeys(cell.share for cell in found)), ended_badly=_ended_badly(frame),
-        missing=_missing(frame), damaged=sorted(frame.damaged.items()), versions=versions, numerics=numerics,
-        sha256=sha256, devices=notes.devices_of(frame), run_ids=sorted({row.run_id for row in frame.rows}))
+        shares=list(dict.fromkeys(cell.share for cell in found)),
+        # Without validation there is no onset to look at.
+        first_share=next((cell.share for cell in found if cell.val_images), found[0].share),
+        ended_badly=_ended_badly(frame), missing=_missing(frame), excluded=sorted(frame.excluded.items()),
+        versions=versions, numerics=numerics, sha256=sha256, devices=notes.devices_of(frame),
+        run_ids=sorted({row.run_id for row in frame.rows}))
 
 
 @cache

@@ -60,10 +60,9 @@ def ended_badly(cell: Cell) -> str:
             f"Counted as chance accuracy, {percent(bad[0].chance_accuracy)} %; {rest}.")
 
 
-def damaged(frame: Frame) -> list[str]:
-    """A footnote a damaged record."""
-    return [f"Record {run_id} is damaged and counts as missing: {shortened(why)}."
-            for run_id, why in sorted(frame.damaged.items())]
+def excluded(frame: Frame) -> list[str]:
+    """A footnote for each run that left something which is no result."""
+    return [f"Run {run_id} counts as missing: {shortened(why)}." for run_id, why in sorted(frame.excluded.items())]
 
 
 def caption(frame: Frame, found: tuple[Cell, ...]) -> str:

@@ -33,7 +33,7 @@ def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
     rows = tuple((*(fill(cell) for fill in fills), notes.marks(cell, number), *_rests_on(cell, identity))
                  for cell, number in zip(found, numbers, strict=True))
     return Table(notes.caption(frame, found), (*columns, *_LAST), rows,
-                 (*(note for note in badly if note), *notes.damaged(frame)), notes.footer(frame, found))
+                 (*(note for note in badly if note), *notes.excluded(frame)), notes.footer(frame, found))
 
 
 Fill = Callable[[Cell], Entry]

@@ -9,7 +9,7 @@ from typing import Protocol
 from vitbench.environment import code_version
 from vitbench.grid import Run, distinct
 from vitbench.live import Progress, clear, running
-from vitbench.record import DamagedRecord
+from vitbench.record import DamagedRecord, Failure
 from vitbench.spec import canonical_json
 from vitbench.store import ResultStore, StoreError
 from vitbench.study.engines.local import Ended, LocalEngine, Task
@@ -31,6 +31,7 @@ class Summary:
     """What one driver did. `stopped` says why it left runs undone."""
 
     already: int = 0
+    study_changed: bool = False
     done: int = 0
     diverged: int = 0
     failed: list[Ended] = field(default_factory=list)
@@ -52,7 +53,7 @@ class Display(Protocol):
 
 
 def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tuple[list[Run], list[str]]:
-    """Runs without a whole record, and a line for each damaged one, which is set aside.
+    """Runs without a whole record or whose worker died, and a line for each damaged one, which is set aside.
 
     `runs` are distinct. Raises ForeignRecord for a record of another version.
     """
@@ -63,13 +64,13 @@ def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tup
             todo.append(run)
             continue
         try:
-            store.read(run_id)
+            found = store.read(run_id)
         except DamagedRecord as error:
             place = store.set_aside(run_id, "damaged")
             damaged.append(f"{run_id} ({run.label}, {run.spec.share}, seed {run.spec.seed}): {error}; moved to {place}")
             todo.append(run)
             continue
-        if retry_failed and store.failed([run_id]):
+        if isinstance(found, Failure) and (retry_failed or found.crash):
             store.set_aside(run_id, "replaced")
             todo.append(run)
     return todo, damaged
@@ -86,7 +87,8 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
     store.prepare()
     with store.locked():
         store.clean()
-        for change in folder.write(plugins):
+        changes = folder.write(plugins)
+        for change in changes:
             display.note(f"the study changed since its last run: {change}")
         others = store.ids() - {run.spec.run_id for run in folder.runs}
         if others:
@@ -96,7 +98,7 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
-        summary = Summary(already=len(wanted) - len(todo))
+        summary = Summary(already=len(wanted) - len(todo), study_changed=bool(changes))
         if todo:
             try:
                 # The copies in the results folder: an edit while the study runs changes no run of it.
@@ -148,8 +150,8 @@ def _limit_reached(options: Options, summary: Summary, elapsed: float) -> str | 
 
 def _count(summary: Summary, end: Ended, folder: Path) -> None:
     if end.outcome == "unstored":
-        raise StoreError(f"cannot write to {folder}: {end.reason}. What had ended is kept; make room "
-                         "and run the same command again")
+        raise StoreError(f"cannot write to {folder}: {end.reason}. What had ended is kept; put that "
+                         "right and run the same command again")
     summary.left -= 1
     if end.outcome == "done":
         summary.done += 1

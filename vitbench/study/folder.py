@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,15 +84,29 @@ class StudyFolder:
 
 
 def _changes(before: bytes, new: dict[str, Any]) -> list[str]:
-    """'fractions: [0.1] -> [0.1, 1]' for each key that differs; a damaged file is said to be one."""
+    """'recipe.learning_rate: 0.001 -> 0.003' for each key that differs; a damaged file is said to be one."""
     try:
         old = parse(before.decode(), [])
     except (YamlRefused, UnicodeDecodeError):
         old = None
     if not isinstance(old, dict):
         return ["study.yaml was damaged; it is kept under earlier/"]
-    keys = dict.fromkeys([*old, *new])
-    return [f"{key}: {_short(old.get(key))} -> {_short(new.get(key))}" for key in keys if old.get(key) != new.get(key)]
+    return list(_differences(_by_label(old), _by_label(new)))
+
+
+def _by_label(content: dict[str, Any]) -> dict[str, Any]:
+    models = content.get("models")
+    named = isinstance(models, list) and all(isinstance(entry, dict) and "label" in entry for entry in models)
+    return content | {"models": {entry["label"]: entry for entry in models}} if named else content  # type: ignore[union-attr]
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key in dict.fromkeys([*old, *new]):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _differences(before, after, f"{above}{key}.")
+        elif before != after:
+            yield f"{above}{key}: {_short(before)} -> {_short(after)}"
 
 
 def _short(value: object) -> str:

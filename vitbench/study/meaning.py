@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vitbench import subset
-from vitbench.config import BadStudy, Loaded, Mistake, Study
+from vitbench.config import BadStudy, Loaded, Mistake, Study, mistake
 from vitbench.datasets import DATASETS, DatasetMeta
 from vitbench.grid import ModelFacts, Resolved, recipe_of
 from vitbench.models import MODELS, ModelError, resolve
@@ -21,8 +21,8 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
         raise BadStudy(loaded.source, mistakes)
     if study.plugins and not import_plugins:
         mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` does"))
-        raise BadStudy(loaded.source, mistakes)
-    mistakes += _plugin_mistakes(loaded.plugin_files())
+    else:
+        mistakes += _plugin_mistakes(loaded.plugin_files())
     unknown = []  # reported by the first pass, but for a plug-in of another kind than its place in the study
     try:
         dataset = DATASETS.get(study.dataset).meta
@@ -46,8 +46,7 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
             option, _, message = str(error).partition(": ")
             mistakes.append(Mistake(f"models[{position}].{option}", message))
         except ValidationError as error:
-            mistakes += [Mistake(f"models[{position}].recipe.{e['loc'][0]}",
-                                 f"{e['msg'].removeprefix('Input ')}; found {e['input']!r}") for e in error.errors()]
+            mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
     mistakes = mistakes or unknown
     if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
@@ -67,12 +66,17 @@ def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:
 
 
 def _share_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
+    """Shares that a class is too small for, and shares that draw what another one draws."""
     wanted = [("fractions", i, {"fraction": f}) for i, f in enumerate(study.fractions or ())]
-    mistakes = []
+    mistakes, drawn = [], dict[subset.Counts, object]()
     for key, position, share in wanted + [("images_per_class", i, {"images_per_class": k})
                                           for i, k in enumerate(study.images_per_class or ())]:
+        (value,) = share.values()
         try:
-            subset.counts(dataset.train_counts, **share)
+            before = drawn.setdefault(subset.counts(dataset.train_counts, **share), value)
         except subset.EmptyClass as error:
             mistakes.append(Mistake(f"{key}[{position}]", str(error)))
+        else:
+            if before != value:  # the same value twice is the first pass's to report
+                mistakes.append(Mistake(f"{key}[{position}]", f"draws the same images as {before}; found {value}"))
     return mistakes

@@ -42,7 +42,7 @@ class Classifier(pl.LightningModule):
 
     automatic_optimization = False
 
-    def __init__(self, model: nn.Module, data: Resident, recipe: Recipe, step_seeds: list[int],
+    def __init__(self, model: nn.Module, data: Resident, recipe: Recipe, step_seeds: np.ndarray,
                  on_point: Callable[[Point], object]) -> None:
         super().__init__()
         self.model, self.data, self.recipe = model, data, recipe
@@ -82,7 +82,7 @@ class Classifier(pl.LightningModule):
         optimizer: Any = self.optimizers(use_pl_optimizer=False)
         steps = len(self._step_seeds)
         for step in range(*batch):
-            self._seed(self._step_seeds[step])
+            self._seed(int(self._step_seeds[step]))
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(self.recipe, step, steps)
             images, labels = self.data.batch(step)

@@ -19,7 +19,7 @@ from vitbench import datasets
 from vitbench.environment import set_switches
 from vitbench.live import LiveFile
 from vitbench.record import Execution, Failure
-from vitbench.registry import load_plugin
+from vitbench.registry import PluginError, load_plugin
 from vitbench.spec import RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.folder import Machine
@@ -134,7 +134,8 @@ class LocalEngine:
                 outcome, reason = ready.recv()
             except (EOFError, OSError):
                 process.join()
-                outcome, reason = _store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC))
+                outcome, reason = _store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC),
+                                                 crash=True)
             process.join()
             ready.close()
             LiveFile(task.folder / "live", task.spec.run_id).remove()
@@ -165,7 +166,7 @@ def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> Non
             load_plugin(path)
         datasets.load(dataset)
         _tell(answer, Machine(torch.cuda.get_device_name(0) if torch.cuda.is_available() else None))
-    except datasets.DatasetError as error:
+    except (datasets.DatasetError, PluginError) as error:
         _tell(answer, str(error))
     except Exception as error:
         _tell(answer, f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}")
@@ -207,21 +208,27 @@ def _work(task: Task, answer: Connection) -> None:
         store.write_subset(finished.record.data.subset, finished.index_file)
         store.write(finished.record, finished.logits_IC)
     except OSError as error:
-        _tell(answer, ("unstored", error.strerror or str(error)))
+        _tell(answer, ("unstored", _refusal(error, task)))
         return
     live.remove()
     _tell(answer, (finished.record.outcome, finished.record.reason))
 
 
-def _store_failure(task: Task, reason: str, trace: str, started: datetime) -> tuple[str, str]:
-    failure = Failure(run_id=task.spec.run_id, spec=task.spec, reason=reason, traceback=trace,
+def _store_failure(task: Task, reason: str, trace: str, started: datetime, *, crash: bool = False) -> tuple[str, str]:
+    failure = Failure(run_id=task.spec.run_id, spec=task.spec, reason=reason, traceback=trace, crash=crash,
                       started=started.isoformat(timespec="seconds"),
                       finished=datetime.now(UTC).isoformat(timespec="seconds"))
     try:
         ResultStore(task.folder).write_failure(failure)
     except OSError as error:
-        return "unstored", error.strerror or str(error)
+        return "unstored", _refusal(error, task)
     return "failed", reason
+
+
+def _refusal(error: OSError, task: Task) -> str:
+    """'subsets/0a1b.json: No space left on device'."""
+    file = str(error.filename or "").removeprefix(f"{task.folder}{os.sep}")
+    return f"{file}{': ' if file else ''}{error.strerror or error}"
 
 
 def _scrubbed(trace: str, results: Path) -> str:
