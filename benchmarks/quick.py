@@ -18,7 +18,6 @@ from vitbench.config import find, load
 from vitbench.environment import describe
 from vitbench.grid import Run
 from vitbench.record import Execution, RunRecord
-from vitbench.spec import canonical_json
 from vitbench.store import ResultStore
 from vitbench.study.engines.local import LocalEngine, Task
 from vitbench.study.folder import StudyFolder
@@ -54,7 +53,7 @@ def overheads(folder: Path, repeats: int = 12) -> list[float]:
         engine.inspect("digits", ())
         for run in of.runs:
             started = time.perf_counter()
-            engine.start(Task(canonical_json(run.spec.model_dump(mode="json")), HERE, of.store.folder, (), False))
+            engine.start(Task(run.spec, HERE, of.store.folder, (), False))
             while not list(engine.ended(timeout=1.0)):
                 pass
             cost = of.store.read(run.spec.run_id).cost  # type: ignore[union-attr]

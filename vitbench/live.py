@@ -13,7 +13,7 @@ LOST_AFTER_SECONDS = 60.0
 
 
 class Progress(BaseModel):
-    """State of one running run. Losses in nats, None before the first curve point, NaN where they diverge."""
+    """State of one running run. Losses in nats, None before the first curve point."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, ser_json_inf_nan="constants")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
 from vitbench.record import DamagedRecord
-from vitbench.report import tables
+from vitbench.report import render, tables
 from vitbench.report.frame import Frame
 
 ONE_CELL = {"models": ["convnet:xs"], "fractions": [0.1]}
@@ -45,7 +45,7 @@ def test_mean_and_interval_are_those_worked_out_by_hand() -> None:
     assert row["test_accuracy_low"] == 0.651586
     assert row["test_accuracy_high"] == 1.14841
     assert shown(by_seed(0.8, 0.9, 1.0))["test_accuracy"] == "90.0 [65.2, 114.8]"
-    assert "above 100 %" in tables.markdown(tables.summary(by_seed(0.8, 0.9, 1.0)))
+    assert "above 100 %" in render.markdown(tables.summary(by_seed(0.8, 0.9, 1.0)))
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -79,7 +79,7 @@ def test_all_failed_is_chance_not_missing() -> None:
     assert only_row(made)["failed"] == 2
     assert only_row(made)["gap"] is None
     assert "no run is left without them" in tables.summary(made).footnotes[0]
-    assert "killed by \\| signal" in tables.markdown(tables.summary(made))
+    assert "killed by \\| signal" in render.markdown(tables.summary(made))
 
 
 def test_missing_cells_are_rows_and_missing_runs_are_counted() -> None:
@@ -99,10 +99,10 @@ def test_a_damaged_record_is_named_and_counts_as_missing() -> None:
 def test_a_gap_with_no_train_error_is_marked_as_the_test_error() -> None:
     perfect = frame(study(**ONE_CELL), lambda run, facts: record(run, facts, test_accuracy=0.75, train_accuracy=1.0))
     assert shown(perfect)["gap"] == "+25.0‡"
-    assert "the gap is the test error" in tables.markdown(tables.summary(perfect))
+    assert "the gap is the test error" in render.markdown(tables.summary(perfect))
     partly = frame(study(**ONE_CELL), lambda run, facts: record(
         run, facts, test_accuracy=0.75, train_accuracy=1.0 if run.spec.seed else 0.5))
-    assert "‡" not in tables.markdown(tables.summary(partly))
+    assert "‡" not in render.markdown(tables.summary(partly))
 
 
 def test_without_validation_time_harm_is_missing_not_zero() -> None:
@@ -124,13 +124,13 @@ def test_devices_are_never_mixed_unless_asked() -> None:
     made = frame(study(), lambda run, facts: record(run, facts, device=("cpu", "gpu")[run.spec.seed % 2]))
     with pytest.raises(tables.MixedDevices, match="2 devices: cpu, gpu"):
         tables.summary(made)
-    assert "Devices: cpu, gpu" in tables.markdown(tables.summary(made, mixed_devices=True))
+    assert "Devices: cpu, gpu" in render.markdown(tables.summary(made, mixed_devices=True))
 
 
 def test_times_beside_other_runs_are_marked() -> None:
     made = frame(study(**ONE_CELL), lambda run, facts: record(run, facts, shared=run.spec.seed == 1))
     assert shown(made)["seconds"] == "12†"
-    assert "† Seconds were taken with other runs" in tables.markdown(tables.summary(made))
+    assert "† Seconds were taken with other runs" in render.markdown(tables.summary(made))
 
 
 def test_two_labels_of_one_specification_are_two_cells() -> None:
@@ -143,8 +143,8 @@ def test_order_of_rows_and_missing_runs_changes_nothing() -> None:
     made = frame(study(seeds=7), lambda run, facts: None if run.spec.seed == 3 else record(run, facts))
     mixed = replace(made, rows=tuple(random.Random(0).sample(made.rows, len(made.rows))),
                     missing=made.missing[::-1], records=dict(reversed(made.records.items())))
-    for render in (tables.markdown, tables.csv, tables.json, tables.html):
-        assert render(tables.summary(made)) == render(tables.summary(mixed))
+    for form in (render.markdown, render.csv, render.json, render.html):
+        assert form(tables.summary(made)) == form(tables.summary(mixed))
 
 
 def test_the_hash_follows_the_records() -> None:
@@ -154,7 +154,7 @@ def test_the_hash_follows_the_records() -> None:
 
 
 def test_nothing_is_bold_and_no_word_promises_a_test() -> None:
-    made = tables.markdown(tables.summary(frame()))
+    made = render.markdown(tables.summary(frame()))
     assert "significant" not in made.lower()
     assert "**" not in made.split("\n", 1)[1]
 
@@ -165,23 +165,23 @@ HOSTILE = 'a|b <script>alert("1")</script> `x` *y* 100 % & _z_ [l](u) ' + "w" * 
 def test_labels_are_escaped_in_every_form() -> None:
     made = frame(study(models=[{"name": "convnet", "size": "xs", "label": HOSTILE}], fractions=[0.1]), name="st<udy|")
     table = tables.summary(made)
-    line = next(line for line in tables.markdown(table).splitlines() if "script" in line)
+    line = next(line for line in render.markdown(table).splitlines() if "script" in line)
     assert len(re.findall(r"(?<!\\)\|", line)) == len(table.shown()[0]) + 1
     assert "<script" not in re.sub(r"\\<", "", line)
-    assert "<script" not in tables.html(table)
-    assert "<udy" not in tables.html(table)
-    assert next(csv.DictReader(io.StringIO(tables.csv(table))))["label"] == HOSTILE
-    assert json.loads(tables.json(table))[0]["label"] == HOSTILE
+    assert "<script" not in render.html(table)
+    assert "<udy" not in render.html(table)
+    assert next(csv.DictReader(io.StringIO(render.csv(table))))["label"] == HOSTILE
+    assert json.loads(render.json(table))[0]["label"] == HOSTILE
 
 
 def test_underscores_inside_words_stay_readable() -> None:
-    assert "| token_transformer:xs |" in tables.markdown(tables.summary(frame()))
+    assert "| token_transformer:xs |" in render.markdown(tables.summary(frame()))
 
 
 def test_json_and_csv_hold_the_same_numbers_with_six_digits() -> None:
     table = tables.summary(frame())
-    loaded = json.loads(tables.json(table))
-    lines = list(csv.DictReader(io.StringIO(tables.csv(table))))
+    loaded = json.loads(render.json(table))
+    lines = list(csv.DictReader(io.StringIO(render.csv(table))))
     assert len(loaded) == len(lines) == 4
     for one, line in zip(loaded, lines, strict=True):
         assert list(one) == list(line)
@@ -202,5 +202,5 @@ def test_a_thousand_records_make_a_table_in_well_under_a_second() -> None:
                        fractions=[0.1, 0.3, 0.5, 1], seeds=50))
     assert len(made.rows) == 1000
     start = time.perf_counter()
-    tables.markdown(tables.summary(made))
+    render.markdown(tables.summary(made))
     assert time.perf_counter() - start < 0.5

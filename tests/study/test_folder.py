@@ -9,7 +9,8 @@ from vitbench.config import BadStudy
 from vitbench.record import Execution
 from vitbench.registry import plugin_sha256
 from vitbench.store import ResultStore, StoreError
-from vitbench.study.folder import Machine, StudyFolder, execution
+from vitbench.study.folder import StudyFolder
+from vitbench.study.place import Machine, choose_place
 
 
 @pytest.fixture
@@ -61,14 +62,14 @@ def test_results_stay_readable_where_a_model_is_gone(folder: StudyFolder, tmp_pa
 
 def test_a_study_keeps_the_device_it_was_started_on(folder: StudyFolder) -> None:
     cpu, gpu = Machine(cuda=None), Machine(cuda="Some GPU")
-    assert execution(folder.store, "auto", cpu, "1").device == "cpu"
-    assert execution(folder.store, "auto", gpu, "1").device == "cpu"
+    assert choose_place(folder.store, "auto", cpu, "1").device == "cpu"
+    assert choose_place(folder.store, "auto", gpu, "1").device == "cpu"
     with pytest.raises(StoreError, match="was started on cpu"):
-        execution(folder.store, "cuda", gpu, "1")
+        choose_place(folder.store, "cuda", gpu, "1")
 
 
 def test_a_new_study_takes_the_gpu_where_there_is_one(folder: StudyFolder, tmp_path: Path) -> None:
-    place = execution(folder.store, "auto", Machine(cuda="Some GPU"), "1")
+    place = choose_place(folder.store, "auto", Machine(cuda="Some GPU"), "1")
     assert place.device == "cuda"
     assert Execution.model_validate_json((tmp_path / "quick" / "execution.json").read_text()) == place
     assert "Some GPU" in (tmp_path / "quick" / "environments" / f"{place.environment}.json").read_text()
@@ -76,7 +77,7 @@ def test_a_new_study_takes_the_gpu_where_there_is_one(folder: StudyFolder, tmp_p
 
 def test_a_device_that_is_not_here_is_refused(folder: StudyFolder) -> None:
     with pytest.raises(StoreError, match="cuda is not usable here"):
-        execution(folder.store, "cuda", Machine(cuda=None), "1")
+        choose_place(folder.store, "cuda", Machine(cuda=None), "1")
 
 
 def test_a_plug_in_is_kept_byte_by_byte_for_its_hash_is_part_of_run_ids(folder: StudyFolder, tmp_path: Path) -> None:

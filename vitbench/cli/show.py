@@ -78,8 +78,8 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     console.print(grid)
     if len(runs) > len(ids):
         console.print(f"{len(runs) - len(ids)} runs stand under a second label; they are done once")
-    if ended - ids:
-        console.print(f"{len(ended - ids)} runs of an earlier form of this study stay in {folder.store.runs}")
+    if earlier := folder.earlier_runs():
+        console.print(earlier)
 
 
 def _grid(*headings: str) -> Grid:

@@ -25,7 +25,7 @@ class Options(Frozen):
 
 
 def patch_size(options: Options, image: ImageSpec) -> int:
-    """The chosen patch size, or 2 at 8 pixels, 4 at 28 and 32, 8 at 64: 16 to 64 tokens."""
+    """The chosen patch size, or 2 at 8 pixels, 4 at 28 and 32, 8 at 64: 16 tokens or more."""
     return options.patch_size or next((p for p in (8, 4, 2) if image.size % p == 0 and (image.size // p) ** 2 >= 49), 2)
 
 

@@ -64,7 +64,7 @@ _MEANING: dict[str, tuple[str, str]] = {
     "fit_state": ("", "underfit, fit, overfit or unknown: a label, never a test"),
     "over_confident": ("", "whether test loss grew past the study's ratio since the onset"),
     "chance_accuracy": ("share of images", "what a diverged or failed run counts as"),
-    "params": ("", "trainable parameters"),
+    "params": ("", "parameters"),
     "macs": ("multiply-adds", "of one forward pass of one image, attention products counted"),
     "activations": ("", "numbers that the layers put out in one forward pass of one image"),
     "train_images_per_second": ("images/s", "while training"),

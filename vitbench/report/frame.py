@@ -12,7 +12,7 @@ from vitbench.metrics import fit_state, over_confident, overfitting
 from vitbench.record import DamagedRecord, Failure, RunRecord
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One run. Accuracies, errors and harms are shares of images; losses are in nats; None is 'missing'."""
 
@@ -38,31 +38,31 @@ class Row:
     precision: str
     outcome: str  # done, diverged or failed
     reason: str | None  # why it diverged or failed
-    test_accuracy: float | None
-    test_loss: float | None
-    val_accuracy: float | None
-    val_loss: float | None
-    clean_train_accuracy: float | None
-    clean_train_loss: float | None
-    gap: float | None  # test error minus clean-train error: descriptive
-    time_harm: float | None  # test error at the end minus at the onset
-    onset_step: int | None  # step of lowest validation loss
-    rise: float | None  # last validation loss minus lowest
-    fit_state: str | None  # underfit, fit, overfit, unknown
-    over_confident: bool | None
+    test_accuracy: float | None = None
+    test_loss: float | None = None
+    val_accuracy: float | None = None
+    val_loss: float | None = None
+    clean_train_accuracy: float | None = None
+    clean_train_loss: float | None = None
+    gap: float | None = None  # test error minus clean-train error: descriptive
+    time_harm: float | None = None  # test error at the end minus at the onset
+    onset_step: int | None = None  # step of lowest validation loss
+    rise: float | None = None  # last validation loss minus lowest
+    fit_state: str | None = None  # underfit, fit, overfit, unknown
+    over_confident: bool | None = None
     chance_accuracy: float  # what a diverged or failed run counts as
-    params: int | None
-    macs: int | None
-    activations: int | None
-    train_images_per_second: float | None
-    peak_memory_bytes: int | None
-    seconds: float | None
-    shared_device: bool | None  # other runs were computed beside it
-    device: str | None
-    threads: int | None
-    subset: str | None  # SHA-256 of the drawn indices
+    params: int | None = None
+    macs: int | None = None
+    activations: int | None = None
+    train_images_per_second: float | None = None
+    peak_memory_bytes: int | None = None
+    seconds: float | None = None
+    shared_device: bool | None = None  # other runs were computed beside it
+    device: str | None = None
+    threads: int | None = None
+    subset: str | None = None  # SHA-256 of the drawn indices
     numerics: int
-    code_version: str | None
+    code_version: str | None = None
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -124,7 +124,7 @@ def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, ru
     """One run's row; what was known before training is there for failed runs too."""
     spec, counts = run.spec, counts_of(run, resolved)
     record = found if isinstance(found, RunRecord) else None
-    measured = dict.fromkeys(_MEASURED) if record is None else _measure(record, rule)
+    measured = _measure(record, rule) if record else {}
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
         family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.spec.share,
@@ -134,12 +134,6 @@ def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, ru
         setting=run.setting, precision=spec.recipe.precision,
         outcome=record.outcome if record else "failed", reason=found.reason,
         chance_accuracy=1 / resolved.num_classes, numerics=spec.numerics, **measured)
-
-
-_MEASURED = ("test_accuracy", "test_loss", "val_accuracy", "val_loss", "clean_train_accuracy", "clean_train_loss",
-             "gap", "time_harm", "onset_step", "rise", "fit_state", "over_confident", "params", "macs",
-             "activations", "train_images_per_second", "peak_memory_bytes", "seconds", "shared_device", "device",
-             "threads", "subset", "code_version")
 
 
 def _measure(record: RunRecord, rule: FitRule) -> dict[str, Any]:

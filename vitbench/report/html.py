@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vitbench.config import Study
-from vitbench.report import notes, tables
+from vitbench.report import notes, render, tables
 from vitbench.report.alt_text import accuracy_text, overfitting_text, overview_text
 from vitbench.report.cells import Cell, cells
 from vitbench.report.curve_figures import overfitting_form
@@ -38,7 +38,7 @@ def page(frame: Frame, study: Study, *, mixed_devices: bool = False) -> str:
     scripts = {"vega": vega_bundle(), "page": (files("vitbench.report") / "page.js").read_text("utf-8")}
     versions, numerics, sha256 = notes.identity(frame)
     return _environment().get_template("page.html.j2").render(
-        frame=frame, study=study, cells=found, table=Markup(tables.html(table)), policy=_policy(scripts),
+        frame=frame, study=study, cells=found, table=Markup(render.html(table)), policy=_policy(scripts),
         style=Markup((files("vitbench.report") / "page.css").read_text("utf-8")),
         scripts={name: Markup(text) for name, text in scripts.items()}, data=Markup(script_json(_data(frame, found))),
         key=[_key(style, found) for style in model_styles(found)], marks=MARKS, conditions=conditions(frame),

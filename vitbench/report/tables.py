@@ -5,10 +5,8 @@ from collections.abc import Callable
 from vitbench.report import notes
 from vitbench.report.cells import Cell, cells
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, Value, csv, html, json, markdown
+from vitbench.report.render import Column, Entry, Table, Value
 from vitbench.report.wording import NONE, interval_text, percent, short_count
-
-__all__ = ["Column", "Entry", "MixedDevices", "Table", "csv", "html", "json", "markdown", "summary"]
 
 
 class MixedDevices(ValueError):

@@ -10,10 +10,10 @@ from vitbench.environment import code_version
 from vitbench.grid import Run, distinct
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Failure
-from vitbench.spec import canonical_json
 from vitbench.store import ResultStore, StoreError
 from vitbench.study.engines.local import Ended, LocalEngine, Task
-from vitbench.study.folder import StudyFolder, execution
+from vitbench.study.folder import StudyFolder
+from vitbench.study.place import choose_place
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,8 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         changes = folder.write(plugins)
         for change in changes:
             display.note(f"the study changed since its last run: {change}")
-        others = store.ids() - {run.spec.run_id for run in folder.runs}
-        if others:
-            display.note(f"{len(others)} runs of an earlier form of this study stay in {store.runs}; "
-                         "no table shows them")
+        if earlier := folder.earlier_runs():
+            display.note(earlier)
         wanted = distinct(runs)
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
@@ -115,8 +113,8 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
     display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
     with LocalEngine(workers) as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
-        place = execution(folder.store, folder.study.device, machine, code_version())
-        tasks = [Task(canonical_json(run.spec.model_dump(mode="json")), place, folder.store.folder, plugins,
+        place = choose_place(folder.store, folder.study.device, machine, code_version())
+        tasks = [Task(run.spec, place, folder.store.folder, plugins,
                       shared=engine.workers > 1) for run in todo]
         _drive(engine, tasks, {run.spec.run_id: run for run in todo}, options, display, summary)
 

@@ -1,9 +1,10 @@
-"""A study's results folder: its study.yaml, its definite names, how it is executed, and what changed."""
+"""A study's results folder: its study.yaml, its definite names, and what changed since it was last run."""
 
 import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,7 @@ from pydantic import ValidationError
 
 from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
-from vitbench.environment import describe, environment_id
 from vitbench.grid import Resolved, Run, expand
-from vitbench.record import Execution
 from vitbench.store import ResultStore, StoreError, write_atomically
 
 
@@ -32,10 +31,16 @@ class StudyFolder:
     resolved: Resolved
     store: ResultStore
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """Every run of the study as it stands now."""
         return expand(self.study, self.resolved)
+
+    def earlier_runs(self) -> str | None:
+        """A sentence where the store holds runs that are no longer the study's."""
+        others = self.store.ids() - {run.spec.run_id for run in self.runs}
+        return f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table shows them" \
+            if others else None
 
     @classmethod
     def open(cls, study: str, results: Path) -> "StudyFolder":
@@ -112,40 +117,3 @@ def _differences(old: dict[str, Any], new: dict[str, Any], above: str = "") -> I
 def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 120 else f"{text[:117]}..."
-
-
-def execution(store: ResultStore, wanted: str, machine: "Machine", version: str) -> Execution:
-    """How this study is computed: the device is chosen when it starts and kept when it is resumed.
-
-    Raises StoreError where the device is not here, or is another than the study's earlier runs had.
-    """
-    path = store.folder / "execution.json"
-    before = None
-    if path.exists():
-        try:
-            before = Execution.model_validate_json(path.read_bytes()).device
-        except ValidationError:
-            raise StoreError(f"{path} is damaged; remove it to choose the device again") from None
-    device = wanted if wanted != "auto" else before or ("cuda" if machine.cuda else "cpu")
-    if before not in (None, device):
-        raise StoreError(f"this study was started on {before}, and one study never mixes devices; found "
-                         f"device={device}. Use device={before}, or another --results folder")
-    if device == "cuda" and not machine.cuda:
-        raise StoreError("device: cuda is not usable here (torch finds no CUDA device); use device=cpu with "
-                         "another --results folder" if before else "device: cuda is not usable here (torch finds "
-                         "no CUDA device); use device=cpu")
-    description = describe(machine.cuda or "" if device == "cuda" else "")
-    place = Execution(device=device, threads=1, deterministic=True, environment=environment_id(description),
-                      code_version=version)
-    (store.folder / "environments").mkdir(exist_ok=True)
-    write_atomically(store.folder / "environments" / f"{place.environment}.json",
-                     json.dumps(description, indent=1) + "\n")
-    write_atomically(path, place.model_dump_json(indent=1) + "\n")
-    return place
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a worker found on this machine."""
-
-    cuda: str | None  # name of the first CUDA device, None where there is none

@@ -66,7 +66,6 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
     _fit(module, curve_points(steps), device)
 
     logits_IC = module.last_logits["test"] if module.diverged_at is None else None
-    images_seen = module.steps_done * data.batch_size
     record = RunRecord(
         run_id=spec.run_id, spec=spec, family=entry.family,
         outcome="done" if module.diverged_at is None else "diverged",
@@ -76,18 +75,27 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False,
                   test_images=len(arrays.test_labels), num_classes=meta.num_classes, subset=chosen.sha256,
                   dataset_sha256=meta.sha256),
         card={**entry.card(options, meta.image), "regularisers": spec.recipe.regularisers},
-        cost=Cost(params=counted.params, macs=counted.macs, activations=counted.activations,
-                  train_images_per_second=_rounded(images_seen / max(module.train_seconds, 1e-9)),
-                  peak_memory_bytes=_peak_memory(device), train_seconds=_rounded(module.train_seconds),
-                  eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(time.perf_counter() - clock),
-                  shared=shared),
-        curves=_curves(module.points), final=_final(module),
-        predictions_sha256=None if logits_IC is None else hashlib.sha256(logits_IC.tobytes()).hexdigest(),
-        test_correct=None if logits_IC is None else pack_hits(correct(logits_IC, arrays.test_labels)),
+        cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
+        curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, arrays.test_labels),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, streams.subset,
                                                          len(arrays.train_labels)))
+
+
+def _cost(module: Classifier, counted: cost.ModelCost, device: torch.device, *, seconds: float, shared: bool) -> Cost:
+    images_seen = module.steps_done * module.data.batch_size
+    return Cost(params=counted.params, macs=counted.macs, activations=counted.activations,
+                train_images_per_second=_rounded(images_seen / max(module.train_seconds, 1e-9)),
+                peak_memory_bytes=_peak_memory(device), train_seconds=_rounded(module.train_seconds),
+                eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(seconds), shared=shared)
+
+
+def _predictions(logits_IC: np.ndarray | None, labels_I: np.ndarray) -> dict[str, Any]:
+    if logits_IC is None:
+        return {}
+    return {"predictions_sha256": hashlib.sha256(logits_IC.tobytes()).hexdigest(),
+            "test_correct": pack_hits(correct(logits_IC, labels_I))}
 
 
 def _prepare_torch(place: Execution) -> None:

@@ -22,7 +22,7 @@ from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, load_plugin
 from vitbench.spec import RunSpec
 from vitbench.store import ResultStore
-from vitbench.study.folder import Machine
+from vitbench.study.place import Machine
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
 PRELOADED = ["vitbench.training.run", "vitbench.study.engines.local", "vitbench.models.token_transformer",
@@ -34,16 +34,11 @@ PRELOADED = ["vitbench.training.run", "vitbench.study.engines.local", "vitbench.
 class Task:
     """All that a worker needs: data, never pickled functions."""
 
-    spec_json: str
+    spec: RunSpec
     place: Execution
     folder: Path
     plugins: tuple[Path, ...]
     shared: bool
-
-    @property
-    def spec(self) -> RunSpec:
-        """The run to do."""
-        return RunSpec.model_validate_json(self.spec_json)
 
 
 @dataclass(frozen=True)

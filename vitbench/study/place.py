@@ -1,0 +1,47 @@
+"""Where a study is computed: chosen once, when it starts, and kept when it is resumed."""
+
+import json
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from vitbench.environment import describe, environment_id
+from vitbench.record import Execution
+from vitbench.store import ResultStore, StoreError, write_atomically
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a worker found on this machine."""
+
+    cuda: str | None  # name of the first CUDA device, None where there is none
+
+
+def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str) -> Execution:
+    """How this study is computed: the device is chosen when it starts and kept when it is resumed.
+
+    Raises StoreError where the device is not here, or is another than the study's earlier runs had.
+    """
+    path = store.folder / "execution.json"
+    before = None
+    if path.exists():
+        try:
+            before = Execution.model_validate_json(path.read_bytes()).device
+        except ValidationError:
+            raise StoreError(f"{path} is damaged; remove it to choose the device again") from None
+    device = wanted if wanted != "auto" else before or ("cuda" if machine.cuda else "cpu")
+    if before not in (None, device):
+        raise StoreError(f"this study was started on {before}, and one study never mixes devices; found "
+                         f"device={device}. Use device={before}, or another --results folder")
+    if device == "cuda" and not machine.cuda:
+        raise StoreError("device: cuda is not usable here (torch finds no CUDA device); use device=cpu with "
+                         "another --results folder" if before else "device: cuda is not usable here (torch finds "
+                         "no CUDA device); use device=cpu")
+    description = describe(machine.cuda or "" if device == "cuda" else "")
+    place = Execution(device=device, threads=1, deterministic=True, environment=environment_id(description),
+                      code_version=version)
+    (store.folder / "environments").mkdir(exist_ok=True)
+    write_atomically(store.folder / "environments" / f"{place.environment}.json",
+                     json.dumps(description, indent=1) + "\n")
+    write_atomically(path, place.model_dump_json(indent=1) + "\n")
+    return place
