@@ -1,5 +1,6 @@
 """What a number of seeds can show."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_power_grows_with_the_effect(n: int) -> None:
     power = [paired_t_power(n, effect) for effect in np.linspace(0, 60, 241)]
     assert power[0] == pytest.approx(0.05)
     assert power[-1] == pytest.approx(1, abs=2e-2)
-    assert all(b >= a - 1e-9 for a, b in zip(power, power[1:], strict=False))
+    assert all(b >= a - 1e-9 for a, b in pairwise(power))
 
 
 def test_more_seeds_show_less_and_no_deviation_shows_all() -> None:

@@ -17,6 +17,11 @@ app = typer.Typer(name="vitbench", no_args_is_help=True, pretty_exceptions_enabl
 
 Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder of all studies' results.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A .yaml file, a results folder or a name.")]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
+                                                       help="Change values of the study file.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.")]
+AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
+                                            "folder.")]
 RESULTS = Path("results")
 
 
@@ -40,18 +45,14 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 
 @app.command()
 def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
-        overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
-                                                              help="Change values of the study file.")] = None,
-        results: Results = RESULTS,
-        workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.")] = None,
+        overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
         only: Annotated[str | None, typer.Option(metavar="KEY=VALUE,...", help="Only these runs, e.g. "
                                                  "model=convnet:s,fraction=0.1.")] = None,
         time_limit: Annotated[str | None, typer.Option(metavar="2h", help="Start no run after this time: 2h, 30m, "
                                                        "90s.")] = None,
         max_failures: Annotated[int | None, typer.Option(min=1, help="Stop when this many runs failed.")] = None,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
-        allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the "
-                                                    "study's own folder.")] = False,
+        allow_plugins: AllowPlugins = False,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")] = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
@@ -63,14 +64,19 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 @app.command()
-def plan(study: StudyArgument,
-         overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
-                                                               help="Change values of the study file.")] = None,
-         results: Results = RESULTS) -> None:
-    """Show which runs a study has and which are done. Starts nothing."""
-    from vitbench.cli.commands import plan_study
+def plan(study: StudyArgument,  # noqa: PLR0917 - one argument an option
+         overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
+         probe: Annotated[bool, typer.Option("--probe", help="Measure what was never measured here: a few steps of "
+                                             "each kind of run.")] = False,
+         deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
+                                                         "difference of test accuracy, as a share: 0.015.")] = None,
+         allow_plugins: AllowPlugins = False,
+         as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
+    from vitbench.cli.plan import plan_study
 
-    plan_study(study, results, overrides or [])
+    plan_study(study, results, overrides or [], workers or _cores(), probe=probe, deviation=deviation,
+               allow_plugins=allow_plugins, as_json=as_json)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """What the commands do once their arguments are read."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, write_atomically
+from vitbench.study import costs
 from vitbench.study.execute import Options, Summary, execute
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 
 
-def _console() -> Console:
+def output() -> Console:
+    """Standard output; a pipe gets 120 columns."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 120  # a pipe has no width; tables should not be cut at 80
@@ -34,10 +37,10 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     from vitbench.cli.display import display
 
     loaded = load(find(study, results), overrides)
-    _refuse_strange_plugins(loaded, results, allow_plugins)
+    refuse_strange_plugins(loaded, results, allow_plugins)
     meaning, names = resolved(loaded, import_plugins=True)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    console = _console()
+    console = output()
     runs = select(folder.runs, only)
     try:
         with display(console, runs, quiet) as shown:
@@ -50,7 +53,8 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     return 1 if summary.failed else 0
 
 
-def _refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
+def refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
+    """Raise BadStudy where a plug-in is code from outside the study's own folder and that was not allowed."""
     home = loaded.folder.resolve()
     stored = (loaded.folder / "study.yaml").is_file() or home.is_relative_to(results.resolve())
     strange = [path for path in loaded.plugin_files().values() if stored or not path.resolve().is_relative_to(home)]
@@ -63,7 +67,7 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     """The table of the chosen runs and where the page of all lies; failures last, where they are seen."""
     from vitbench.cli.show import print_table
 
-    page = folder.store.folder / "report.html"
+    began, page = time.monotonic(), folder.store.folder / "report.html"
     ended = summary.done + summary.diverged + len(summary.failed)
     frame = frame_of(folder)
     if not ended and not summary.left:
@@ -71,8 +75,13 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     if ended or summary.study_changed or _outdated(folder, frame):
         print_table(console, frame if len(chosen) == len(folder.runs) else frame_of(folder, chosen))
         page = write_report(folder, frame)
+        costs.keep(folder.store.folder.parent, {}, closing_seconds=time.monotonic() - began)
     if summary.already and summary.done:
         console.print(f"{summary.already} runs were there already, {summary.done} are new")
+    if summary.forecast_seconds and not summary.left:
+        wrong = summary.seconds / summary.forecast_seconds - 1
+        console.print(f"the runs took {summary.seconds:.0f} s; forecast {summary.forecast_seconds:.0f} s "
+                      f"({wrong:+.0%})")
     for end in summary.failed:
         console.print(f"failed: {end.spec.run_id}: {end.reason} (vitbench logs {end.spec.run_id})")
     if summary.stopped:
@@ -108,21 +117,11 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
     return path
 
 
-def plan_study(study: str, results: Path, overrides: list[str]) -> None:
-    """Counts of runs by model and share, from the study file and the results folder."""
-    from vitbench.cli.show import print_plan
-
-    loaded = load(find(study, results), overrides)
-    meaning, names = resolved(loaded, import_plugins=False)
-    folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    print_plan(_console(), folder)
-
-
 def show_status(folder: StudyFolder) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
     from vitbench.cli.show import print_status
 
-    print_status(_console(), folder, running(folder.store.folder / "live"))
+    print_status(output(), folder, running(folder.store.folder / "live"))
 
 
 def show_logs(run_id: str, results: Path) -> None:

@@ -11,9 +11,8 @@ from torch import Tensor
 from vitbench import subset
 from vitbench.datasets import Arrays
 from vitbench.streams import Streams
+from vitbench.training.schedule import SAMPLE
 
-# Images of each part that inner curve points look at. Harms rest on validation and test; clean train is only drawn.
-SAMPLE = {"train": 500, "val": 1000, "test": 1000}
 TEST_SAMPLE_SEED = 0  # one fixed sample of a dataset's test split for all runs
 
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Task:
     folder: Path
     plugins: tuple[Path, ...]
     shared: bool
+    trial: bool = False  # only its costs are wanted
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Ended:
     spec: RunSpec
     outcome: str
     reason: str | None
+    seconds: float  # from the driver's decision to the answer
 
 
 class WorkerDied(ValueError):
@@ -60,7 +63,7 @@ class LocalEngine:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._context = multiprocessing.get_context("forkserver")
-        self._running: dict[Connection, tuple[ForkServerProcess, Task]] = {}
+        self._running: dict[Connection, tuple[ForkServerProcess, Task, float]] = {}
 
     def __enter__(self) -> "LocalEngine":
         set_switches(threads=1)  # before the server imports torch
@@ -74,9 +77,9 @@ class LocalEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, _task in self._running.values():
+        for process, _task, _started in self._running.values():
             process.kill()
-        for process, _task in self._running.values():
+        for process, _task, _started in self._running.values():
             process.join()
         self._running.clear()
 
@@ -117,14 +120,15 @@ class LocalEngine:
 
     def start(self, task: Task) -> None:
         """Begin a task in a worker of its own."""
+        started = time.monotonic()
         connection, process = self._start(_work, task)
-        self._running[connection] = (process, task)
+        self._running[connection] = (process, task, started)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
         """Tasks that ended within `timeout` seconds. A worker that died gives `failed`, and its failure is stored."""
         for ready in wait(list(self._running), timeout):
             assert isinstance(ready, Connection)
-            process, task = self._running.pop(ready)
+            process, task, started = self._running.pop(ready)
             try:
                 outcome, reason = ready.recv()
             except (EOFError, OSError):
@@ -134,7 +138,7 @@ class LocalEngine:
             process.join()
             ready.close()
             LiveFile(task.folder / "live", task.spec.run_id).remove()
-            yield Ended(task.spec, outcome, reason)
+            yield Ended(task.spec, outcome, reason, time.monotonic() - started)
 
 
 def _cause(process: ForkServerProcess) -> str:
@@ -193,7 +197,7 @@ def _work(task: Task, answer: Connection) -> None:
     try:
         for path in task.plugins:
             load_plugin(path)
-        finished = run_one(spec, task.place, shared=task.shared, on_start=on_start, on_point=on_point)
+        finished = run_one(spec, task.place, shared=task.shared, trial=task.trial, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
         _tell(answer, _store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
