@@ -204,3 +204,9 @@ def test_a_thousand_records_make_a_table_in_well_under_a_second() -> None:
     start = time.perf_counter()
     render.markdown(tables.summary(made))
     assert time.perf_counter() - start < 0.5
+
+
+def test_added_seeds_are_told_below_the_table() -> None:
+    made = replace(frame(), exploratory="Seeds were added.")
+    assert "Seeds were added." in render.markdown(tables.summary(made))
+    assert "Seeds were added." in render.html(tables.summary(made))

@@ -88,3 +88,16 @@ def test_a_plug_in_of_another_kind_than_its_place_is_a_mistake(tmp_path: Path) -
         "models[2].name: unknown model 'mute'; allowed: ")
     assert _mistakes(tmp_path, GOOD.replace("digits", "mute") + plugins)[0].startswith(
         "dataset: unknown dataset 'mute'; allowed: ")
+
+
+def test_a_priority_that_names_no_run_is_a_mistake(tmp_path: Path) -> None:
+    found = _mistakes(tmp_path, GOOD + "priority: ['model=eigt', 'fraction=0.10', 'size=s']\n")
+    assert found == ["priority[0]: model=eigt: this study has eight, linear. Did you mean 'eight'?",
+                     "priority[2]: 'size=s': write key=value with a key of model, fraction, images_per_class, seed, "
+                     "regime, budget, setting. Did you mean 'seed'?"]
+
+
+def test_seeds_between_declared_looks_are_a_mistake(tmp_path: Path) -> None:
+    assert _mistakes(tmp_path, GOOD + "looks: [6, 8]\nseeds: 7\n") == [
+        "seeds: looks are declared at 6, 8 seeds; found 7"]
+    assert _mistakes(tmp_path, GOOD + "looks: [8, 6]\nseeds: 8\n")[0].startswith("looks: should rise")

@@ -11,7 +11,7 @@ from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
 from vitbench.datasets import DATASETS
-from vitbench.grid import Run, select
+from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
 from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
@@ -41,7 +41,7 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     meaning, names = resolved(loaded, import_plugins=True)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
     console = output()
-    runs = select(folder.runs, only)
+    runs = _only(folder, only)
     try:
         with display(console, runs, quiet) as shown:
             shown.note(f"study {loaded.name}, from {loaded.source}")
@@ -51,6 +51,13 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
         return 143 if isinstance(stop, Terminated) else 130
     _closing(console, folder, runs, summary)
     return 1 if summary.failed else 0
+
+
+def _only(folder: StudyFolder, only: str | None) -> list[Run]:
+    try:
+        return select(folder.runs, only)
+    except BadSelection as error:
+        raise BadSelection(f"--only {error}") from None
 
 
 def refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
@@ -102,7 +109,7 @@ def _outdated(folder: StudyFolder, frame: Frame) -> bool:
 def frame_of(folder: StudyFolder, runs: list[Run] | None = None) -> Frame:
     """The tidy frame of a study, or of some of its runs."""
     return build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
-                 folder.study.fit)
+                 folder.study.fit, exploratory=folder.exploratory())
 
 
 def write_report(folder: StudyFolder, frame: Frame) -> Path:

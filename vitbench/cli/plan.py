@@ -81,8 +81,7 @@ def _sentences(folder: StudyFolder, found: Plan) -> list[str]:
     twice = len(folder.runs) - len(distinct(folder.runs))
     if twice:
         lines.append(f"{twice} runs stand under a second label; they are done once")
-    if earlier := folder.earlier_runs():
-        lines.append(earlier)
+    lines += [remark for remark in (folder.earlier_runs(), folder.exploratory()) if remark]
     if found.unmeasured:
         lines.append(f"never measured here: {', '.join(found.unmeasured)}; `vitbench plan --probe` measures a few "
                      "steps")

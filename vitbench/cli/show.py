@@ -62,8 +62,9 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     console.print(grid)
     if len(runs) > len(ids):
         console.print(f"{len(runs) - len(ids)} runs stand under a second label; they are done once")
-    if earlier := folder.earlier_runs():
-        console.print(earlier)
+    for remark in (folder.earlier_runs(), folder.exploratory()):
+        if remark:
+            console.print(remark)
 
 
 def grid_of(*headings: str) -> Grid:

@@ -89,8 +89,19 @@ class Study(Frozen):
     recipe: Recipe = Recipe()
     fit: FitRule = FitRule()
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    priority: Annotated[tuple[str, ...], Field(
+        max_length=200, description="runs to do first, as --only names them: 'model=convnet:s,fraction=0.1'")] = ()
+    looks: Annotated[tuple[Annotated[int, Field(ge=6, le=10_000)], ...], Field(
+        max_length=20, description="numbers of seeds at which verdicts are looked at, declared beforehand")] = ()
     claims: Annotated[tuple[str, ...], Field(max_length=200)] = ()
     plugins: Annotated[tuple[str, ...], Field(max_length=200)] = ()
+
+    @field_validator("looks")
+    @classmethod
+    def _rising(cls, looks: tuple[int, ...]) -> tuple[int, ...]:
+        if list(looks) != sorted(set(looks)):
+            raise ValueError("Input should rise: each look has more seeds than the one before")
+        return looks
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -95,6 +95,8 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
     if any(_outside(cell.accuracy) for cell in found):
         lines.append("A t interval of few or scattered seeds can reach below 0 or above 100 %; it is shown as "
                      "computed.")
+    if frame.exploratory:
+        lines.append(frame.exploratory)
     threads = sorted({row.threads for row in frame.rows if row.threads is not None})
     lines.append(f"Devices: {', '.join(devices_of(frame)) or 'none'}; threads a run: "
                  f"{', '.join(map(str, threads)) or 'none'}. vitbench {versions}; numerics {numerics}.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vitbench.environment import code_version
-from vitbench.grid import Run, distinct
+from vitbench.grid import Run, by_priority, distinct
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
@@ -96,9 +96,12 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         changes = folder.write(plugins)
         for change in changes:
             display.note(f"the study changed since its last run: {change}")
-        if earlier := folder.earlier_runs():
-            display.note(earlier)
-        wanted = distinct(runs)
+        for remark in (folder.earlier_runs(), folder.exploratory()):
+            if remark:
+                display.note(remark)
+        # Over the whole grid: a priority may name runs that --only left out.
+        chosen = set(map(id, runs))
+        wanted = distinct(run for run in by_priority(folder.runs, folder.study.priority) if id(run) in chosen)
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
