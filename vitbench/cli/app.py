@@ -1,6 +1,5 @@
 """All commands. Each imports what it needs when it is called: `--help` stays quick and reading stays light."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,7 @@ Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder 
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A .yaml file, a results folder or a name.")]
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
                                                        help="Change values of the study file.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core, on CUDA one a device.")]
 AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
                                             "folder.")]
 RESULTS = Path("results")
@@ -46,6 +45,7 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 @app.command()
 def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
+        runs_per_device: Annotated[int, typer.Option(min=1, help="Runs at a time on each CUDA device.")] = 1,
         only: Annotated[str | None, typer.Option(metavar="KEY=VALUE,...", help="Only these runs, e.g. "
                                                  "model=convnet:s,fraction=0.1.")] = None,
         time_limit: Annotated[str | None, typer.Option(metavar="2h", help="Start no run after this time: 2h, 30m, "
@@ -58,7 +58,7 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
     from vitbench.cli.commands import run_study
     from vitbench.study.execute import Options
 
-    options = Options(workers or _cores(), seconds(time_limit), max_failures, retry_failed)
+    options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed)
     raise typer.Exit(run_study(study, results, overrides or [], only, options,
                                allow_plugins=allow_plugins, quiet=quiet))
 
@@ -75,7 +75,7 @@ def plan(study: StudyArgument,  # noqa: PLR0917 - one argument an option
     """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
     from vitbench.cli.plan import plan_study
 
-    plan_study(study, results, overrides or [], workers or _cores(), probe=probe, deviation=deviation,
+    plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
                allow_plugins=allow_plugins, as_json=as_json)
 
 
@@ -176,10 +176,6 @@ def seconds(text: str | None) -> float | None:
     if not match or not any(match.groups()):
         raise BadInput(f"--time-limit: should be a time like 2h, 90m, 1h30m or 45s; found {text!r}")
     return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _folder(study: str, results: Path) -> "StudyFolder":

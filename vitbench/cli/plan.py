@@ -11,6 +11,7 @@ from vitbench.cli.commands import output, refuse_strange_plugins
 from vitbench.cli.display import duration
 from vitbench.cli.show import grid_of
 from vitbench.config import find, load
+from vitbench.environment import usable_cores
 from vitbench.grid import distinct
 from vitbench.stats.intervals import FEW_SEEDS
 from vitbench.store import ResultStore
@@ -20,7 +21,7 @@ from vitbench.study.meaning import resolved
 from vitbench.study.plan import ModelPlan, Plan, plan, planned_device
 
 
-def plan_study(study: str, results: Path, overrides: list[str], workers: int, *, probe: bool,
+def plan_study(study: str, results: Path, overrides: list[str], workers: int | None, *, probe: bool,
                deviation: float | None, allow_plugins: bool, as_json: bool) -> None:
     """From the study file, the results folder and the cost file; with `probe` a few steps are run first."""
     loaded = load(find(study, results), overrides)
@@ -29,6 +30,7 @@ def plan_study(study: str, results: Path, overrides: list[str], workers: int, *,
     meaning, names = resolved(loaded, import_plugins=probe)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
     out = output()
+    workers = workers or (1 if planned_device(folder) == "cuda" else usable_cores())
     if probe:
         _measure_missing(out, folder, loaded.plugin_files(), workers, quiet=as_json)
     found = plan(folder, workers, deviation=deviation)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vitbench.environment import code_version
+from vitbench.environment import code_version, usable_cores
 from vitbench.grid import Run, by_priority, distinct
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
@@ -22,10 +22,17 @@ from vitbench.study.place import choose_place
 class Options:
     """How a study is driven. Seconds count from the start of the first run; None: no limit."""
 
-    workers: int
+    workers: int | None = None  # runs at a time; None: one a core, or on CUDA `runs_per_device` a device
+    runs_per_device: int = 1
     seconds: float | None = None
     max_failures: int | None = None
     retry_failed: bool = False
+
+    def workers_on(self, device: str, devices: int) -> int:
+        """Runs at a time on the CPU's cores or `devices` CUDA devices."""
+        if self.workers is not None:
+            return self.workers
+        return self.runs_per_device * devices if device == "cuda" else usable_cores()
 
 
 @dataclass
@@ -119,15 +126,17 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
 
 def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], options: Options, display: Display,
            summary: Summary) -> None:
-    began, workers = time.monotonic(), min(options.workers, len(todo))
-    display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
-    with LocalEngine(workers) as engine:
+    began = time.monotonic()
+    display.note(f"{len(todo)} runs to do; the workers load torch first, once")
+    with LocalEngine() as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
         place = choose_place(folder.store, folder.study.device, machine, code_version())
+        engine.devices = machine.devices
+        engine.workers = min(options.workers_on(place.device, machine.devices), len(todo))
         driver = _Driver(folder, engine, place, plugins, options, display, summary)
         summary.forecast_seconds = driver.forecast(todo)
-        if summary.forecast_seconds is not None:
-            display.note(f"forecast: {summary.forecast_seconds:.0f} s")
+        forecast = "" if summary.forecast_seconds is None else f"; forecast: {summary.forecast_seconds:.0f} s"
+        display.note(f"{engine.workers} at a time on {place.device}{forecast}")
         summary.start_seconds = time.monotonic() - began
         driver.drive(todo)
 
@@ -146,8 +155,8 @@ class _Driver:
 
     @property
     def shared(self) -> bool:
-        """True where runs are computed beside each other."""
-        return self.engine.workers > 1
+        """True where runs are computed beside each other on one device."""
+        return self.engine.workers > (self.engine.devices if self.place.device == "cuda" else 1)
 
     def forecast(self, runs: list[Run]) -> float | None:
         known = costs.read(self.folder.store.folder.parent)
