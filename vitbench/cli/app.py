@@ -50,6 +50,8 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
                                                        "90s.")] = None,
         max_failures: Annotated[int | None, typer.Option(min=1, help="Stop when this many runs failed.")] = None,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
+        data_dir: Annotated[Path | None, typer.Option(metavar="DIR", exists=True, file_okay=False, help="Folder with "
+                                                      "the files of the dataset.")] = None,
         allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the "
                                                     "study's own folder.")] = False,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")] = False) -> None:
@@ -57,6 +59,8 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
     from vitbench.cli.commands import run_study
     from vitbench.study.execute import Options
 
+    if data_dir:
+        os.environ["VITBENCH_DATA"] = str(data_dir)  # which workers inherit
     options = Options(workers or _cores(), seconds(time_limit), max_failures, retry_failed)
     raise typer.Exit(run_study(study, results, overrides or [], only, options,
                                allow_plugins=allow_plugins, quiet=quiet))
