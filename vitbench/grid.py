@@ -8,7 +8,7 @@ from typing import Any
 
 from vitbench.config import ModelEntry, Study
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting, exact_decimal
+from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal
 
 
 class BadSelection(ValueError):
@@ -46,6 +46,8 @@ class Resolved(Frozen):
     num_classes: int
     models: dict[str, ModelFacts]  # by label
     plugins: dict[str, str]  # name -> SHA-256 of the source
+    split: str | None = None  # how training and test were parted; None: written before it was kept
+    duplicates: Duplicates | None = None
 
 
 def expand(study: Study, resolved: Resolved) -> list[Run]:

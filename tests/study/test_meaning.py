@@ -1,10 +1,13 @@
 """The second pass over a study file: what needs the dataset and the models."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from vitbench.config import BadStudy, load
+from vitbench.grid import Resolved
+from vitbench.spec import Duplicates
 from vitbench.study.meaning import resolved
 
 GOOD = """\
@@ -30,6 +33,16 @@ def test_a_good_study_has_definite_names(tmp_path: Path) -> None:
     assert names.dataset == "digits@1"
     assert names.models["eight"].options == {"num_heads": 8}  # the width is the size's own
     assert names.models["linear"].family == "control"
+    assert names.split is not None
+    assert names.split.startswith("no official split here")
+    assert names.duplicates == Duplicates(test_in_train=0, within_train=0)
+
+
+def test_names_written_before_the_split_was_kept_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD)
+    names = resolved(load(path), import_plugins=True)[1].model_dump(mode="json", exclude={"split", "duplicates"})
+    assert Resolved.model_validate_json(json.dumps(names)).split is None
 
 
 def test_mistakes_of_both_passes_come_in_one_report(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """All commands. Each imports what it needs when it is called: `--help` stays quick and reading stays light."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,8 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]"
 Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core, on CUDA one a device.")]
 AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
                                             "folder.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
+                                              help="Folder with the files of the dataset.")]
 RESULTS = Path("results")
 
 
@@ -52,29 +55,32 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
                                                        "90s.")] = None,
         max_failures: Annotated[int | None, typer.Option(min=1, help="Stop when this many runs failed.")] = None,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
+        data_dir: DataDir = None,
         allow_plugins: AllowPlugins = False,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")] = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
     from vitbench.study.execute import Options
 
+    use_data_dir(data_dir)
     options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed)
     raise typer.Exit(run_study(study, results, overrides or [], only, options,
                                allow_plugins=allow_plugins, quiet=quiet))
 
 
 @app.command()
-def plan(study: StudyArgument,  # noqa: PLR0917 - one argument an option
+def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
          overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
          probe: Annotated[bool, typer.Option("--probe", help="Measure what was never measured here: a few steps of "
                                              "each kind of run.")] = False,
          deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
                                                          "difference of test accuracy, as a share: 0.015.")] = None,
-         allow_plugins: AllowPlugins = False,
+         data_dir: DataDir = None, allow_plugins: AllowPlugins = False,
          as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
     from vitbench.cli.plan import plan_study
 
+    use_data_dir(data_dir)
     plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
                allow_plugins=allow_plugins, as_json=as_json)
 
@@ -176,6 +182,12 @@ def seconds(text: str | None) -> float | None:
     if not match or not any(match.groups()):
         raise BadInput(f"--time-limit: should be a time like 2h, 90m, 1h30m or 45s; found {text!r}")
     return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True))
+
+
+def use_data_dir(folder: Path | None) -> None:
+    """Workers inherit it."""
+    if folder:
+        os.environ["VITBENCH_DATA"] = str(folder.resolve())
 
 
 def _folder(study: str, results: Path) -> "StudyFolder":

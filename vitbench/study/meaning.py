@@ -52,7 +52,7 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
         raise BadStudy(loaded.source, mistakes)
     names = Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
                      test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
-                     plugins=loaded.plugin_hashes())
+                     plugins=loaded.plugin_hashes(), split=dataset.split, duplicates=dataset.duplicates)
     mistakes += _priority_mistakes(study, names)
     if mistakes:
         raise BadStudy(loaded.source, mistakes)
