@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+import vitbench.cli.upkeep  # noqa: F401 - its commands join those of app
 from vitbench.cli.app import app
 
 __all__ = ["app", "main"]
