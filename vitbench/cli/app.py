@@ -17,6 +17,7 @@ app = typer.Typer(name="vitbench", no_args_is_help=True, pretty_exceptions_enabl
 
 Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder of all studies' results.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A .yaml file, a results folder or a name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 RESULTS = Path("results")
 
 
@@ -74,11 +75,11 @@ def plan(study: StudyArgument,
 
 
 @app.command()
-def status(study: StudyArgument, results: Results = RESULTS) -> None:
+def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = False) -> None:
     """Show how far a study is: done, running, failed, to do."""
     from vitbench.cli.commands import show_status
 
-    show_status(_folder(study, results))
+    show_status(_folder(study, results), as_json=as_json)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """What the commands do once their arguments are read."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,11 +119,16 @@ def plan_study(study: str, results: Path, overrides: list[str]) -> None:
     print_plan(_console(), folder)
 
 
-def show_status(folder: StudyFolder) -> None:
+def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
+    from vitbench.cli import progress
     from vitbench.cli.show import print_status
 
-    print_status(_console(), folder, running(folder.store.folder / "live"))
+    live = running(folder.store.folder / "live")
+    if as_json:
+        print(json.dumps(progress.as_json(folder, live), indent=1))
+    else:
+        print_status(_console(), folder, live)
 
 
 def show_logs(run_id: str, results: Path) -> None:
