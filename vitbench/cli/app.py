@@ -93,7 +93,7 @@ def tables(study: StudyArgument,
     from vitbench.report.tables import summary
 
     forms = {"md": render.markdown, "csv": render.csv, "json": render.json, "html": render.html}
-    _choose("--format", form, tuple(forms))
+    choose("--format", form, tuple(forms))
     sys.stdout.write(forms[form](summary(_frame(_folder(study, results)), mixed_devices=mixed_devices)))
 
 
@@ -110,7 +110,7 @@ def export(study: StudyArgument,
         for column in frames.columns():
             print(f"{column.name}\t{column.type}\t{column.unit}\t{column.meaning}")
         return
-    _choose("--format", form, frames.FORMATS)
+    choose("--format", form, frames.FORMATS)
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise BadInput("--format parquet is binary: name a file with -o")
     frame = _frame(_folder(study, results))
@@ -149,12 +149,13 @@ def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, 
     """List what there is, one line an entry, the name first."""
     from vitbench.cli.commands import LISTS
 
-    _choose("KIND", kind, tuple(LISTS))
+    choose("KIND", kind, tuple(LISTS))
     for line in LISTS[kind](results):
         print(line)
 
 
-def _choose(what: str, value: str, allowed: tuple[str, ...]) -> None:
+def choose(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raises BadInput where `value` is not one of `allowed`; `what` names the argument."""
     from vitbench.registry import nearest
 
     if value not in allowed:
