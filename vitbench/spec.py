@@ -49,7 +49,9 @@ def _fraction(text: str) -> str:
     return text
 
 
-ExactFraction = Annotated[str, BeforeValidator(exact_decimal), AfterValidator(_fraction)]
+_Written = Annotated[float, Field(gt=0, le=1)] | Annotated[str, Field(pattern=r"^[0-9.eE+-]+$")]  # for editors
+ExactFraction = Annotated[str, BeforeValidator(exact_decimal, json_schema_input_type=_Written),
+                          AfterValidator(_fraction)]
 
 
 class Recipe(Frozen):

@@ -46,6 +46,7 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "plan": (["plan", "quick"], "convnet"), "tables": (["tables", "trial"], "convnet"),
     "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
+    "schema": (["schema"], "convnet:xs"),
     "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
 }
 

@@ -1,11 +1,16 @@
 """Commands that read, and what they say to bad input; no worker is started."""
 
+import json
+import math
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.driver import vitbench
 from tests.report.factory import record, resolved, study
+from vitbench.live import Progress
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
@@ -73,6 +78,45 @@ def test_what_is_no_run_is_not_counted(results: Path) -> None:
     shown = vitbench("status", "quick", cwd=results)
     assert "earlier form" not in shown.stdout
     assert shown.stdout.splitlines()[-1].split() == ["all", "12", "12", "0", "0", "0"]
+
+
+def test_status_as_json_has_stable_keys(results: Path) -> None:
+    home = results / "results" / "quick"
+    gone, running, *_ = sorted((home / "runs").iterdir())
+    shutil.rmtree(gone)
+    shutil.rmtree(running)
+    (home / "live").mkdir()
+    now = Progress(run_id=running.name, step=5, steps=300, train_loss=math.nan, val_loss=None, test_loss=2.25, pid=1,
+                   host="h", time=time.time() - 3)
+    (home / "live" / f"{running.name}.json").write_text(now.model_dump_json())
+    shown = json.loads(vitbench("status", "quick", "--json", cwd=results).stdout)
+    (run,) = shown.pop("running")
+    seconds, model = run.pop("seconds_since_news"), run.pop("model")
+    assert 3 <= seconds < 60
+    assert model in shown["models"]
+    assert run == {"run_id": running.name, "step": 5, "steps": 300, "train_loss": None, "val_loss": None,
+                   "test_loss": 2.25, "lost": False}
+    models = shown.pop("models")
+    assert shown == {"study": "quick", "earlier_runs": 0,
+                     "totals": {"runs": 12, "done": 10, "running": 1, "failed": 0, "to_do": 1}}
+    assert models.keys() == {"token_transformer:xs", "convnet:xs"}
+    assert all(model.keys() == shown["totals"].keys() for model in models.values())
+
+
+@pytest.mark.parametrize("command", ["tables", "report", "export", "status"])
+def test_a_file_in_place_of_the_runs_is_no_empty_study(results: Path, command: str) -> None:
+    runs = results / "results" / "quick" / "runs"
+    shutil.rmtree(runs)
+    runs.write_text("")
+    ended = vitbench(command, "quick", cwd=results)
+    assert ended.returncode == 2
+    assert "runs is a file; it should be the folder that holds the study's runs" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["tables", "status"])
+def test_reading_needs_no_execution_file(results: Path, command: str) -> None:
+    (results / "results" / "quick" / "execution.json").write_bytes(b"\xff")
+    assert vitbench(command, "quick", cwd=results).returncode == 0
 
 
 def test_a_run_under_two_labels_is_planned_once(tmp_path: Path) -> None:

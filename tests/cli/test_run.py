@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,41 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_with_130(copy: Path) -> None:
     # Not those that ended (Z): in a container the first process may take seconds to collect them.
     left = subprocess.run(["pgrep", "-g", str(process.pid), "-r", "D,R,S,T"], capture_output=True, check=False)
     assert left.stdout == b""
+
+
+def test_ctrl_c_pressed_again_and_again_leaves_no_traceback(copy: Path) -> None:
+    overrides = [f"{key}={value}" for key, value in SLOW.items()]
+    process = start("run", "tiny.yaml", *overrides, cwd=copy)
+    until(lambda: list(copy.glob("results/tiny/live/*.json")))
+    for _ in range(200):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.005)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "stopped; finished runs are kept, the same command goes on from here\n"
+    assert list(copy.glob("results/tiny/live/*")) == []
+
+
+def test_quiet_leaves_only_the_last_lines(copy: Path) -> None:
+    ended = vitbench("run", "tiny.yaml", "seeds=3", "-q", cwd=copy)
+    assert ended.returncode == 0, ended.stderr
+    first, *_, last = ended.stdout.splitlines()
+    assert first.split()[0] == "model"  # the table; no note, no count
+    assert last == "report: results/tiny/report.html"
+    assert not any("runs done" in line or "at a time" in line for line in ended.stdout.splitlines())
+    assert "at a time" in vitbench("run", "tiny.yaml", "seeds=4", cwd=copy).stdout  # what -q leaves out
+
+
+def test_a_quiet_run_still_names_what_failed(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("from vitbench.models import MODELS, ModelMeta\n\n"
+                                        "@MODELS.add('broken', ModelMeta('control'))\n"
+                                        "def broken(image, num_classes):\n    raise RuntimeError('no such layer')\n")
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "-q", "models=[broken]", "plugins=[broken.py]", "fractions=[0.1]", "seeds=1",
+                     cwd=tmp_path)
+    assert ended.returncode == 1
+    assert len([line for line in ended.stdout.splitlines() if line.startswith("failed: ")]) == 1
 
 
 def test_a_terminated_driver_stops_like_an_interrupted_one_and_ends_with_143(copy: Path) -> None:

@@ -1,46 +1,20 @@
 """Every model of the registry, and what the families promise each other."""
 
-import itertools
-
 import pytest
-import torch
 
 from vitbench import cost
 from vitbench.models import MODELS, ModelError, build, resolve
 from vitbench.spec import ImageSpec
+from vitbench.training.conformance import IMAGES, PROMISES
 
 SIZED = [(name, size) for name in MODELS.names() for size in (MODELS.get(name).meta.sizes or [None])]
-IMAGES = [ImageSpec(size, channels) for size, channels in itertools.product((8, 28, 32), (1, 3))]
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda i: f"{i.size}x{i.channels}")
 @pytest.mark.parametrize(("name", "size"), SIZED)
-def test_a_model_maps_images_to_finite_logits_and_learns(name: str, size: str | None, image: ImageSpec) -> None:
-    torch.manual_seed(0)
-    model = build(name, size, {}, image, num_classes=7)
-    images = torch.randn(3, image.channels, image.size, image.size)
-    logits = model(images)
-    assert logits.shape == (3, 7)
-    assert torch.isfinite(logits).all()
-    logits.square().sum().backward()
-    silent = [n for n, p in model.named_parameters() if p.grad is None or not torch.isfinite(p.grad).all()]
-    assert silent == []
-
-
-@pytest.mark.parametrize(("name", "size"), SIZED)
-def test_the_same_generator_state_gives_the_same_weights(name: str, size: str | None) -> None:
-    def weights() -> list[torch.Tensor]:
-        torch.manual_seed(5)
-        return list(build(name, size, {}, ImageSpec(8, 1), 10).parameters())
-
-    assert all(torch.equal(a, b) for a, b in zip(weights(), weights(), strict=True))
-
-
-@pytest.mark.parametrize(("name", "size"), SIZED)
-def test_an_image_gets_the_same_logits_alone_and_in_a_batch(name: str, size: str | None) -> None:
-    model = build(name, size, {}, ImageSpec(8, 1), 10).eval()
-    images = torch.randn(5, 1, 8, 8)
-    torch.testing.assert_close(model(images)[3:4], model(images[3:4]), rtol=1e-4, atol=1e-5)
+def test_a_model_keeps_every_promise(name: str, size: str | None, image: ImageSpec) -> None:
+    for promise in PROMISES if image == IMAGES[0] else PROMISES[:2]:  # the others do not depend on the pixels
+        promise(lambda image, classes: build(name, size, {}, image, classes), image)
 
 
 @pytest.mark.parametrize("size", ["xs", "s", "m", "l", "xl"])

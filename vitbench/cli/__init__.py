@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+import vitbench.cli.upkeep  # noqa: F401 - its commands join those of app
 from vitbench.cli.app import app
 
 __all__ = ["app", "main"]
@@ -16,9 +17,11 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Entry point. Errors that a user can mend are one message on standard error, never a traceback."""
-    from vitbench.cli.errors import explained, terminate
+    from vitbench.cli.errors import explained, stop
 
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as under nohup
+        signal.signal(signal.SIGINT, stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ± still gets its table

@@ -24,6 +24,7 @@ AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in
                                             "folder.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
                                               help="Folder with the files of the dataset.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 RESULTS = Path("results")
 
 
@@ -76,7 +77,7 @@ def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an optio
          deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
                                                          "difference of test accuracy, as a share: 0.015.")] = None,
          data_dir: DataDir = None, allow_plugins: AllowPlugins = False,
-         as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+         as_json: AsJson = False) -> None:
     """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
     from vitbench.cli.plan import plan_study
 
@@ -86,11 +87,11 @@ def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an optio
 
 
 @app.command()
-def status(study: StudyArgument, results: Results = RESULTS) -> None:
+def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = False) -> None:
     """Show how far a study is: done, running, failed, to do."""
     from vitbench.cli.commands import show_status
 
-    show_status(_folder(study, results))
+    show_status(_folder(study, results), as_json=as_json)
 
 
 @app.command()
@@ -104,7 +105,7 @@ def tables(study: StudyArgument,
     from vitbench.report.tables import summary
 
     forms = {"md": render.markdown, "csv": render.csv, "json": render.json, "html": render.html}
-    _choose("--format", form, tuple(forms))
+    choose("--format", form, tuple(forms))
     sys.stdout.write(forms[form](summary(_frame(_folder(study, results)), mixed_devices=mixed_devices)))
 
 
@@ -121,7 +122,7 @@ def export(study: StudyArgument,
         for column in frames.columns():
             print(f"{column.name}\t{column.type}\t{column.unit}\t{column.meaning}")
         return
-    _choose("--format", form, frames.FORMATS)
+    choose("--format", form, frames.FORMATS)
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise BadInput("--format parquet is binary: name a file with -o")
     frame = _frame(_folder(study, results))
@@ -160,12 +161,13 @@ def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, 
     """List what there is, one line an entry, the name first."""
     from vitbench.cli.commands import LISTS
 
-    _choose("KIND", kind, tuple(LISTS))
+    choose("KIND", kind, tuple(LISTS))
     for line in LISTS[kind](results):
         print(line)
 
 
-def _choose(what: str, value: str, allowed: tuple[str, ...]) -> None:
+def choose(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raises BadInput where `value` is not one of `allowed`; `what` names the argument."""
     from vitbench.registry import nearest
 
     if value not in allowed:

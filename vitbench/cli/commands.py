@@ -1,5 +1,6 @@
 """What the commands do once their arguments are read."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -124,11 +125,16 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
     return path
 
 
-def show_status(folder: StudyFolder) -> None:
+def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
+    from vitbench.cli import progress
     from vitbench.cli.show import print_status
 
-    print_status(output(), folder, running(folder.store.folder / "live"))
+    live = running(folder.store.folder / "live")
+    if as_json:
+        print(json.dumps(progress.as_json(folder, live), indent=1))
+    else:
+        print_status(output(), folder, live)
 
 
 def show_logs(run_id: str, results: Path) -> None:

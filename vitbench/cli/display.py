@@ -52,6 +52,16 @@ class PlainDisplay:
             self.note(_counts(summary, live, seconds_left))
 
 
+class QuietDisplay(PlainDisplay):
+    """Nothing: what `run` prints at its end names every failed run too."""
+
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+    def tick(self, summary: Summary, live: list[Progress], seconds_left: float | None) -> None:
+        """Nothing."""
+
+
 def _counts(summary: Summary, live: list[Progress], seconds_left: float | None) -> str:
     ended = summary.done + summary.diverged + len(summary.failed)
     trouble = "".join(f", {count} {word}" for count, word in
@@ -89,7 +99,9 @@ class LiveDisplay(PlainDisplay):
 def display(console: Console, runs: list[Run], quiet: bool) -> Iterator[PlainDisplay]:
     """The display that fits the output; leaving it restores the terminal."""
     by_id = {run.spec.run_id: run for run in runs}
-    if console.is_terminal and not quiet:
+    if quiet:
+        yield QuietDisplay(console, by_id)
+    elif console.is_terminal:
         shown = LiveDisplay(console, by_id)
         with shown.live:
             yield shown

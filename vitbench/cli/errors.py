@@ -1,15 +1,18 @@
-"""Which exceptions are messages to the user."""
+"""What ends a command early: signals, and exceptions that are messages to the user."""
 
 import errno
+import signal
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: like Ctrl-C, what runs is stopped and what ended is kept."""
 
 
-def terminate(_signal: int, _frame: object) -> None:
-    """Handler of SIGTERM."""
-    raise Terminated
+def stop(number: int, _frame: object) -> None:
+    """Handler of SIGINT and SIGTERM. The second one would break into the stopping itself, so only the first counts."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def explained(error: Exception) -> str | None:

@@ -1,11 +1,10 @@
 """Tables for the terminal: short, aligned, nothing that is not in the full table."""
 
-from collections import Counter
-
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from vitbench.cli.progress import STATES, counts
 from vitbench.live import Progress
 from vitbench.report.frame import Frame
 from vitbench.report.tables import summary
@@ -42,26 +41,13 @@ def print_status(console: Console, folder: StudyFolder, live: list[Progress]) ->
 
 
 def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> None:
-    ended = folder.store.ids()
-    runs = folder.runs
-    ids = {run.spec.run_id for run in runs}
-    failed = folder.store.failed(ended & ids)
-    working = {run.run_id for run in live if not run.lost}
-
-    def state(run_id: str) -> str:
-        return "failed" if run_id in failed else "done" if run_id in ended else \
-            "running" if run_id in working else "to do"
-
-    totals: dict[str, Counter[str]] = {}
-    for run in runs:
-        totals.setdefault(run.label, Counter())[state(run.spec.run_id)] += 1
-    states = ("done", "running", "failed", "to do")
-    grid = grid_of("model", "runs", *states)
-    for label, count in (*totals.items(), ("all", Counter(map(state, ids)))):
-        grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in states))
+    labels, total = counts(folder, live)
+    grid = grid_of("model", "runs", *STATES)
+    for label, count in (*labels.items(), ("all", total)):
+        grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in STATES))
     console.print(grid)
-    if len(runs) > len(ids):
-        console.print(f"{len(runs) - len(ids)} runs stand under a second label; they are done once")
+    if len(folder.runs) > total.total():
+        console.print(f"{len(folder.runs) - total.total()} runs stand under a second label; they are done once")
     for remark in (folder.earlier_runs(), folder.exploratory()):
         if remark:
             console.print(remark)

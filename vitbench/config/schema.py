@@ -24,10 +24,10 @@ Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuni
 class ModelEntry(Frozen):
     """One model of a study: `token_transformer:s`, or a mapping with options, a label and own recipe values."""
 
-    name: str
-    size: Size | None = None
-    label: Label
-    options: dict[str, Any] = Field(default_factory=dict)
+    name: Annotated[str, Field(description="of a model that ships, or of a file under plugins")]
+    size: Annotated[Size | None, Field(description="one of the model's own")] = None
+    label: Annotated[Label, Field(description="what tables call it; name:size where none is given")]
+    options: dict[str, Any] = Field(default_factory=dict, description="of the model; may also stand beside its name")
     recipe: dict[str, Any] = Field(default_factory=dict, description="differs from the study's recipe in these")
 
     @model_validator(mode="before")
@@ -76,25 +76,36 @@ class BudgetEntry(Budget):
 class Study(Frozen):
     """What a person launches and cites."""
 
-    question: Annotated[str, Field(min_length=1, max_length=2000)]
-    dataset: str
-    models: Annotated[tuple[ModelEntry, ...], Field(min_length=1, max_length=200)]
-    fractions: Annotated[tuple[ExactFraction, ...], Field(min_length=1, max_length=200)] | None = None
-    images_per_class: Annotated[tuple[Annotated[int, Field(ge=1)], ...],
-                                Field(min_length=1, max_length=200)] | None = None
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] = tuple(range(6))
-    regimes: Annotated[tuple[Literal["none"], ...], Field(min_length=1, max_length=200)] = ("none",)
-    budgets: Annotated[tuple[BudgetEntry, ...],
-                       Field(min_length=1, max_length=200)] = (BudgetEntry(unit="steps", amount=300),)
+    question: Annotated[str, Field(min_length=1, max_length=2000,
+                                   description="what the study is to answer; printed on its page")]
+    dataset: Annotated[str, Field(description="a name of `vitbench list datasets`, or of a file under plugins")]
+    models: Annotated[tuple[ModelEntry, ...],
+                      Field(min_length=1, max_length=200, description="labels are unique")]
+    fractions: Annotated[Annotated[tuple[ExactFraction, ...], Field(min_length=1, max_length=200)] | None,
+                         Field(description="shares of each class; this or images_per_class")] = None
+    images_per_class: Annotated[Annotated[tuple[Annotated[int, Field(ge=1)], ...],
+                                          Field(min_length=1, max_length=200)] | None,
+                                Field(description="images of each class; this or fractions")] = None
+    seeds: Annotated[tuple[Seed, ...], Field(
+        min_length=1, max_length=10_000,
+        description="a count or a list; seed s is subset, initialisation and order s, the same for every model",
+    )] = tuple(range(6))
+    regimes: Annotated[tuple[Literal["none"], ...],
+                       Field(min_length=1, max_length=200, description="augmentation")] = ("none",)
+    budgets: Annotated[tuple[BudgetEntry, ...], Field(
+        min_length=1, max_length=200, description="how long a run trains; the schedule always runs to its end",
+    )] = (BudgetEntry(unit="steps", amount=300),)
     recipe: Recipe = Recipe()
     fit: FitRule = FitRule()
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Annotated[Literal["auto", "cpu", "cuda"], Field(
+        description="chosen when a study starts and kept when it goes on")] = "auto"
     priority: Annotated[tuple[str, ...], Field(
         max_length=200, description="runs to do first, as --only names them: 'model=convnet:s,fraction=0.1'")] = ()
     looks: Annotated[tuple[Annotated[int, Field(ge=6, le=10_000)], ...], Field(
         max_length=20, description="numbers of seeds at which verdicts are looked at, declared beforehand")] = ()
-    claims: Annotated[tuple[str, ...], Field(max_length=200)] = ()
-    plugins: Annotated[tuple[str, ...], Field(max_length=200)] = ()
+    claims: Annotated[tuple[str, ...], Field(max_length=200, description="none can be judged yet")] = ()
+    plugins: Annotated[tuple[str, ...], Field(
+        max_length=200, description="files with models or datasets of your own, beside the study")] = ()
 
     @field_validator("looks")
     @classmethod
@@ -103,7 +114,8 @@ class Study(Frozen):
             raise ValueError("Input should rise: each look has more seeds than the one before")
         return looks
 
-    @field_validator("seeds", mode="before")
+    @field_validator("seeds", mode="before", json_schema_input_type=Annotated[int, Field(ge=1, le=10_000)]
+                     | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)])
     @classmethod
     def _count_or_list(cls, value: object) -> object:
         """`seeds: 10` means 0..9."""

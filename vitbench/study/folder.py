@@ -36,9 +36,13 @@ class StudyFolder:
         """Every run of the study as it stands now."""
         return expand(self.study, self.resolved)
 
+    def orphans(self) -> set[str]:
+        """Ids of runs in the store that are no longer the study's; opens no file."""
+        return self.store.ids() - {run.spec.run_id for run in self.runs}
+
     def earlier_runs(self) -> str | None:
-        """A sentence where the store holds runs that are no longer the study's."""
-        others = self.store.ids() - {run.spec.run_id for run in self.runs}
+        """A sentence where there are such runs."""
+        others = self.orphans()
         return f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table shows them" \
             if others else None
 
@@ -50,6 +54,8 @@ class StudyFolder:
             known = sorted(p.parent.name for p in results.glob("*/study.yaml"))
             raise BadStudy(study, [Mistake("", f"no results in {results}; there are: {', '.join(known) or 'none'}. "
                                                "`vitbench run` makes them")])
+        if (folder / "runs").is_file():  # else every run would count as missing
+            raise StoreError(f"{folder / 'runs'} is a file; it should be the folder that holds the study's runs")
         loaded = load(folder / "study.yaml")
         # Names are as they were when it ran: results stay readable where a model or plug-in is gone.
         unreadable = [m for m in loaded.mistakes if not m.unknown_name and not m.path.startswith("plugins")]

@@ -1,0 +1,117 @@
+"""`new`: a first file of a study or of a model, ready to run."""
+
+import keyword
+from pathlib import Path
+
+from vitbench.config.load import STUDY_NAME_CHARACTERS, shipped_studies
+from vitbench.datasets import DATASETS
+from vitbench.models import MODELS
+from vitbench.registry import PLUGIN_NAME
+
+KINDS = ("study", "model", "claim")
+
+STUDY = """\
+# Question   {name}: what is to be answered?
+# Command    vitbench run {name}.yaml        (first: vitbench plan {name}.yaml)
+# Completion in an editor: `vitbench schema > study.schema.json`, and as the first line of this file
+#            # yaml-language-server: $schema=study.schema.json
+question: Who overfits a handful of handwritten digits, attention or convolution?
+dataset: digits                  # vitbench list datasets
+models:                          # vitbench list models
+  - token_transformer:xs
+  - convnet:xs
+  - linear
+fractions: [0.1, 1]              # or images_per_class: [2, 5]
+seeds: 2                         # for looking; intervals can be relied on from 6 on
+budgets:
+  - steps: 30                    # for a first look; 300 and more for numbers that are to stand
+recipe:
+  batch_size: 32
+  learning_rate: 0.003
+"""
+
+MODEL = '''\
+"""What this model is, and where it comes from (paper, equation, table)."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from vitbench.models import MODELS, Card, ModelMeta
+from vitbench.spec import Frozen, ImageSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(Frozen):
+    """What a study may set beside the name; a size sets it too."""
+
+    width: Annotated[int, Field(ge=1, le=4096)] = 24
+
+
+# About 20 k, 100 k and 400 k parameters at 28 x 28 pixels, 1 channel and 10 classes: what xs, s and m mean.
+SIZES = {{"xs": {{"width": 32}}, "s": {{"width": 73}}, "m": {{"width": 148}}}}
+
+
+def card(options: Options, image: ImageSpec) -> Card:
+    return {{"stem": "3x3", "stride": 1, "normalisation": "BatchNorm"}}
+
+
+@MODELS.add("{name}", ModelMeta("convolution", options=Options, sizes=SIZES, card=card))
+def {name}(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
+    from torch import nn  # in here, so that commands that only read stay quick
+
+    width = options.width
+    return nn.Sequential(
+        nn.Conv2d(image.channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, padding=1, stride=2, bias=False), nn.BatchNorm2d(2 * width), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * width, num_classes))
+'''
+
+NEXT = {"study": "next: vitbench plan {file}; vitbench run {file}",
+        "model": "check it: vitbench check {file}\nand name it in a study in the same folder:\n"
+                 "    models: [{name}:xs, convnet:xs]\n    plugins: [{name}.py]"}
+
+
+class BadName(ValueError):
+    """A name that no new file can have; the message says what is allowed."""
+
+
+class NotYet(ValueError):
+    """Something this version cannot do."""
+
+
+def write_new(kind: str, name: str, folder: Path) -> None:
+    """Write the file and say what comes next. Raises BadName, or NotYet for a claim; overwrites nothing."""
+    if kind == "claim":
+        raise NotYet("claims cannot be judged by this version yet, so there is no form to write one in; a study's "
+                     "tables and `vitbench export` hold the numbers meanwhile")
+    (_refuse_study if kind == "study" else _refuse_model)(name)
+    path = folder / f"{name}{'.yaml' if kind == 'study' else '.py'}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write((STUDY if kind == "study" else MODEL).format(name=name))
+    except FileExistsError:
+        there = path if folder.is_dir() else folder
+        raise BadName(f"{there} is there already and is left as it is; choose another name or --folder") from None
+    print(f"wrote {path}\n{NEXT[kind].format(file=path, name=name)}")
+
+
+def _refuse_study(name: str) -> None:
+    if not name or not set(name) <= STUDY_NAME_CHARACTERS or name[0] in ".-" or name.endswith((".yaml", ".yml")):
+        raise BadName(f"NAME: a study's should hold letters, digits, ., _ and - only, and neither begin with . or - "
+                      f"nor end in .yaml; found {name!r}")
+    shipped = sorted({"study", *(path.stem for path in shipped_studies().glob("*.yaml"))})  # study.yaml is a result's
+    if name in shipped:
+        raise BadName(f"NAME: {name!r} is taken by vitbench; choose another than {', '.join(shipped)}")
+
+
+def _refuse_model(name: str) -> None:
+    if not PLUGIN_NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise BadName(f"NAME: a model's should be 1 to 64 small letters, digits and _, begin with a letter, and be no "
+                      f"word of Python's own; found {name!r}")
+    shipped = sorted({*MODELS.shipped(), *DATASETS.shipped()})
+    if name in shipped:
+        raise BadName(f"NAME: {name!r} ships with vitbench; choose another than {', '.join(shipped)}")

@@ -1,0 +1,37 @@
+"""Commands around studies: what editors and authors need, and care for folders and machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vitbench.cli.app import app, choose
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of study files, for editors."""
+    import json
+
+    from vitbench.study.json_schema import study_schema
+
+    print(json.dumps(study_schema(), indent=1))
+
+
+@app.command()
+def new(kind: Annotated[str, typer.Argument(metavar="KIND", help="study, model or claim.")],
+        name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, without .yaml or .py.")],
+        folder: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the file.")] = Path()) -> None:
+    """Write a first file of a study or a model, ready to run."""
+    from vitbench.cli.scaffold import KINDS, write_new
+
+    choose("KIND", kind, KINDS)
+    write_new(kind, name, folder)
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's .py file. Its code is run.")]) -> None:
+    """Hold a model file of your own to what every model promises."""
+    from vitbench.cli.check import check_model
+
+    raise typer.Exit(check_model(file))

@@ -1,0 +1,75 @@
+"""JSON Schema of the study file, for editors: what a person may write, short forms and plug-in names included."""
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from vitbench.config import Study
+from vitbench.datasets import DATASETS
+from vitbench.models import MODELS, ModelMeta
+
+Schema = dict[str, Any]
+
+
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, _schema: Any) -> bool:
+        return False  # 'Images Per Class' says no more than the key
+
+
+def study_schema() -> Schema:
+    """Refuses unknown keys, and without `plugins` unknown names too. It knows no class counts, pixels or repeats:
+    `vitbench plan` does."""
+    schema = Study.model_json_schema(schema_generator=_Untitled)
+    budget, entry = schema["$defs"]["BudgetEntry"], schema["$defs"]["ModelEntry"]
+    short = dict.fromkeys(budget["properties"]["unit"]["enum"], budget["properties"]["amount"])
+    one_key = {"type": "object", "properties": short, "additionalProperties": False, "minProperties": 1,
+               "maxProperties": 1}
+    schema["$defs"]["BudgetEntry"] = {"description": budget.pop("description"), "anyOf": [one_key, budget]}
+    schema["$defs"]["ModelEntry"] = _model_entry(entry)
+    schema["properties"]["dataset"]["examples"] = list(DATASETS.shipped())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "vitbench study",
+            "oneOf": [_given("fractions"), _given("images_per_class")],
+            "if": {"properties": {"plugins": {"maxItems": 0}}},  # true of a study without the key
+            "then": {"properties": {"dataset": {"enum": list(DATASETS.shipped())},
+                                    "models": {"items": {"anyOf": [{"type": "string", **_shipped_short()}, {
+                                        "type": "object", "properties": {"name": _shipped_name()}}]}}}}}
+
+
+def _given(key: str) -> Schema:
+    return {"required": [key], "properties": {key: {"type": "array"}}}
+
+
+def _metas() -> dict[str, ModelMeta]:
+    return {name: MODELS.get(name).meta for name in MODELS.shipped()}
+
+
+def _shipped_name() -> Schema:
+    # 'timm/vit_tiny' is a name below a plug-in's own.
+    return {"anyOf": [{"enum": list(MODELS.shipped())}, {"pattern": f"^({'|'.join(MODELS.shipped())})/"}]}
+
+
+def _shipped_short() -> Schema:
+    shorts = [f"{name}:{size}" if size else name for name, meta in _metas().items() for size in meta.sizes or [""]]
+    return {"anyOf": [{"enum": shorts}, {"pattern": f"^({'|'.join(MODELS.shipped())})/"}]}
+
+
+def _model_entry(entry: Schema) -> Schema:
+    """A string, or a mapping whose options stand beside the name; those of shipped models are known."""
+    own = entry["properties"]
+    own["name"]["examples"] = list(MODELS.shipped())
+    own["recipe"] = {"$ref": "#/$defs/Recipe", "description": own["recipe"]["description"]}
+    sizes = "|".join(own["size"].pop("anyOf")[0]["enum"])
+    others = rf"^(?!({'|'.join(MODELS.shipped())})(:|$))[^:]+(:({sizes}))?$"
+    short = {"type": "string", "anyOf": [*_shipped_short()["anyOf"], {"pattern": others}]}
+    of_shipped = [{"if": {"properties": {"name": {"const": name}}}, "then": _options(own, meta)}
+                  for name, meta in _metas().items()]
+    return {"description": entry["description"], "anyOf": [short, {
+        "type": "object", "properties": own, "required": ["name"], "allOf": of_shipped}]}
+
+
+def _options(own: Schema, meta: ModelMeta) -> Schema:
+    options = meta.options.model_json_schema(schema_generator=_Untitled).get("properties", {})
+    size = {"enum": list(meta.sizes)} if meta.sizes else {"type": "null"}
+    inside = {"properties": options, "additionalProperties": False}
+    return {"properties": {**dict.fromkeys(own, True), "size": size, "options": inside, **options},
+            "required": ["size"] if meta.sizes else [], "additionalProperties": False}
