@@ -74,7 +74,7 @@ print(time.perf_counter() - started)
 """
 
 
-def reading(folder: Path) -> tuple[str, str]:
+def fashion_mnist(folder: Path) -> tuple[str, str]:
     """Seconds of reading Fashion-MNIST and drawing a tenth of it: without our cache, and the median of five with it."""
     times = []
     for _ in range(6):
@@ -114,7 +114,7 @@ def page(folder: Path) -> str:
     count = many(folder / "many", found[0], seeds=42)
     reading = command("tables", "quick", "--results", folder / "many")
     helping = command("--help")
-    cold, cached = reading(folder / "cache")
+    cold, cached = fashion_mnist(folder / "cache")
     cores = len(os.sched_getaffinity(0))
     lines = [
         "# Performance", "",

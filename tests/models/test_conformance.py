@@ -1,9 +1,11 @@
 """Every model of the registry, and what the families promise each other."""
 
 import pytest
+import torch
 
 from vitbench import cost
 from vitbench.models import MODELS, ModelError, build, resolve
+from vitbench.nn.resnet import Block
 from vitbench.spec import ImageSpec
 from vitbench.training.conformance import IMAGES, PROMISES
 
@@ -21,10 +23,30 @@ def test_a_model_keeps_every_promise(name: str, size: str | None, image: ImageSp
 def test_attention_and_convolution_are_matched_within_15_percent(size: str) -> None:
     image = ImageSpec(28, 1)
     params = {name: cost.count(lambda name=name: build(name, size, {}, image, 10), image).params
-              for name in ("token_transformer", "convnet", "mlp")}
+              for name in ("token_transformer", "convnet", "resnet", "mlp")}
     assert max(params.values()) / min(params.values()) < 1.15
     target = {"xs": 20e3, "s": 100e3, "m": 400e3, "l": 1.6e6, "xl": 6e6}[size]
     assert all(abs(p / target - 1) < 0.15 for p in params.values()), params
+
+
+def test_width_16_with_3_blocks_is_the_papers_resnet_20() -> None:
+    """Layers and parameters of He et al. 2016, table 6: 20 layers with weights, .27 M parameters."""
+    model = build("resnet", "m", {"width": 16, "blocks_per_stage": 3}, ImageSpec(32, 3), 10)
+    weights = [p for p in model.parameters() if p.dim() > 1]
+    assert len(weights) == 20
+    assert sum(p.numel() for p in weights) == 9 * (3 * 16 + 6 * 16**2 + 16 * 32 + 5 * 32**2 + 32 * 64 + 5 * 64**2) + 640
+    assert round(sum(p.numel() for p in model.parameters()) / 1e6, 2) == 0.27
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_shortcut_takes_every_second_pixel_and_fills_with_zeros(stride: int) -> None:
+    block = Block(2, 2 * stride, stride).eval()
+    for parameter in block.parameters():
+        torch.nn.init.zeros_(parameter)  # leaves the shortcut alone
+    images = torch.rand(3, 2, 7, 7)
+    out = block(images)
+    assert torch.equal(out[:, :2], images[:, :, ::stride, ::stride])
+    assert not out[:, 2:].any()
 
 
 def test_the_cards_state_patch_and_at_least_16_tokens() -> None:
@@ -56,11 +78,14 @@ def test_options_equal_to_the_sizes_own_do_not_name_a_run() -> None:
 
 
 def test_macs_agree_with_a_count_by_hand() -> None:
-    """token_transformer s at 8 x 8 x 1: N = 16 tokens, D = 64, 2 blocks, 4 x MLP. convnet s: width 32."""
+    """token_transformer s at 8 x 8 x 1: N = 16 tokens, D = 64, 2 blocks, 4 x MLP. convnet s: width 32.
+    resnet s: width 10, 3 blocks of 2 convolutions a stage."""
     N, D, P, C = 16, 64, 4, 10
     block = N * (3 * D * D + D * D + 2 * 4 * D * D) + 2 * N * N * D  # the last term: scores and mixing
     by_hand = {"token_transformer": N * P * D + 2 * block + D * C,
                "convnet": 64 * 9 * 32 + 64 * 9 * 32 * 32 + 16 * 9 * 32 * 64 + 4 * 9 * 64 * 128 + 128 * C,
+               "resnet": 64 * 9 * (1 * 10 + 6 * 10 * 10) + 16 * 9 * (10 * 20 + 5 * 20 * 20)
+               + 4 * 9 * (20 * 40 + 5 * 40 * 40) + 40 * C,
                "linear": 64 * C, "mlp": 64 * 128 + 128 * C}
     image = ImageSpec(8, 1)
     for name, macs in by_hand.items():

@@ -157,6 +157,6 @@ def test_resolution_needs_two_seeds_and_a_deviation() -> None:
 
 def test_a_plan_as_json_has_what_the_text_has(folder: StudyFolder) -> None:
     found = json.loads(json.dumps(asdict(plan(folder, 2, deviation=0.02))))
-    assert {"study", "device", "workers", "shares", "models", "seconds", "peak_memory_bytes", "unmeasured",
+    assert {"study", "device", "workers", "shares", "models", "totals", "seconds", "peak_memory_bytes", "unmeasured",
             "resolution"} == set(found)
     assert found["seconds"] is None

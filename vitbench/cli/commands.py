@@ -127,8 +127,8 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
 
 def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
-    from vitbench.cli import progress
     from vitbench.cli.show import print_status
+    from vitbench.study import progress
 
     live = running(folder.store.folder / "live")
     if as_json:

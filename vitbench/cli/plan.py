@@ -35,7 +35,7 @@ def plan_study(study: str, results: Path, overrides: list[str], workers: int | N
         _measure_missing(out, folder, loaded.plugin_files(), workers, quiet=as_json)
     found = plan(folder, workers, deviation=deviation)
     if as_json:
-        print(json.dumps(asdict(found) | {"totals": asdict(found.totals)}, indent=1, ensure_ascii=False))
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
     else:
         _print(out, folder, found)
 
@@ -59,19 +59,18 @@ def _print(out: Console, folder: StudyFolder, found: Plan) -> None:
                        str(share["val_images"] or "none"), str(low) if low == high else f"{low}-{high}")
     out.print(shares)
     models = grid_of("model", "runs", "done", "failed", "to do", "seconds a run", "in all", "memory a run")
-    for model in found.models:
-        models.add_row(*_row(model, model.seconds, model.peak_memory_bytes))
-    totals = found.totals
-    models.add_row(Text("all"), str(totals.runs), str(totals.done), str(totals.failed), str(totals.to_do), "", "", "")
+    for model in (*found.models, found.totals):
+        models.add_row(*_row(model))
     out.print(models)
     for line in _sentences(folder, found):
         out.print(line)
 
 
-def _row(model: ModelPlan, seconds: float | None, peak: int | None) -> tuple[Text | str, ...]:
+def _row(model: ModelPlan) -> tuple[Text | str, ...]:
     counts = (Text(model.label), str(model.runs), str(model.done), str(model.failed), str(model.to_do))
     if not model.to_do:
         return (*counts, "", "", "")
+    seconds, peak = model.seconds, model.peak_memory_bytes
     if seconds is None or peak is None:
         return (*counts, "not measured", "", "")
     return (*counts, f"{seconds / model.to_do:.3g}", duration(seconds), f"{peak / 1e6:,.0f} MB")

@@ -4,11 +4,11 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from vitbench.cli.progress import STATES, counts
 from vitbench.live import Progress
 from vitbench.report.frame import Frame
 from vitbench.report.tables import summary
 from vitbench.study.folder import StudyFolder
+from vitbench.study.progress import STATES, counts
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
 SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",

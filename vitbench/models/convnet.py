@@ -19,7 +19,7 @@ class Options(Frozen):
 
 
 def _card(_options: Options, image: ImageSpec) -> Card:
-    return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": -(-image.size // 4),
+    return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": (-(-image.size // 4)) ** 2,
             "normalisation": "BatchNorm"}
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitbench.grid import Run, distinct
+from vitbench.grid import distinct
 from vitbench.record import Execution
 from vitbench.report.frame import build, counts_of
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import Expected, expected, peak_bytes, wall_seconds
+from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
 
 MOST_RECORDS = 2_000  # read for deviations; the first seeds are as good as all
@@ -38,19 +39,11 @@ class Plan:
     workers: int
     shares: tuple[dict[str, Any], ...]
     models: tuple[ModelPlan, ...]
+    totals: ModelPlan  # a run of two labels counted once
     seconds: float | None  # wall time, loading and report included
     peak_memory_bytes: int | None  # of the largest runs at once
     unmeasured: tuple[str, ...]  # labels
     resolution: Resolution | None
-
-    @property
-    def totals(self) -> ModelPlan:
-        """All models together; a run under two labels is counted under both."""
-        def over(key: str) -> int:
-            return sum(getattr(model, key) for model in self.models)
-
-        return ModelPlan("all", over("runs"), over("done"), over("failed"), over("to_do"), self.seconds,
-                         self.peak_memory_bytes)
 
 
 def planned_device(folder: StudyFolder) -> str:
@@ -67,31 +60,28 @@ def plan(folder: StudyFolder, workers: int, *, deviation: float | None) -> Plan:
     """The forecast, from earlier runs' costs and records alone. `deviation` is a stated one, as a share of images."""
     device, known = planned_device(folder), costs.read(folder.store.folder.parent)
     ended = folder.store.ids()
-    failed = folder.store.failed(ended & {run.spec.run_id for run in folder.runs})
     to_do = [run for run in distinct(folder.runs) if run.spec.run_id not in ended]
     workers = min(workers, max(1, len(to_do)))
     each = {run.spec.run_id: expected(run, folder.resolved, known, device, shared=workers > 1) for run in to_do}
-    models = tuple(_of_model(label, folder.runs, ended, failed, each)
-                   for label in dict.fromkeys(run.label for run in folder.runs))
+    states, total = counts(folder, [])
+    models = tuple(_of_model(label, count, [each[run.spec.run_id] for run in folder.runs
+                                            if run.label == label and run.spec.run_id in each])
+                   for label, count in states.items())
     found = [one for one in each.values() if one is not None]
     whole = len(found) == len(to_do)
     beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if to_do else 0
     return Plan(
-        folder.name, device, workers, tuple(_shares(folder)), models,
+        folder.name, device, workers, tuple(_shares(folder)), models, _of_model("all", total, list(each.values())),
         beside + wall_seconds([one.seconds for one in found], workers) if whole else None,
         peak_bytes([one.peak_memory_bytes for one in found], workers) if whole else None,
         tuple(model.label for model in models if model.to_do and model.seconds is None),
         _resolution(folder, ended, deviation))
 
 
-def _of_model(label: str, runs: list[Run], ended: set[str], failed: set[str],
-              each: dict[str, Expected | None]) -> ModelPlan:
-    ids = [run.spec.run_id for run in runs if run.label == label]
-    states = Counter("failed" if i in failed else "done" if i in ended else "to_do" for i in ids)
-    left = [each[i] for i in ids if i in each]
+def _of_model(label: str, states: Counter[str], left: list[Expected | None]) -> ModelPlan:
     known = [one for one in left if one is not None]
     whole = len(known) == len(left)
-    return ModelPlan(label, len(ids), states["done"], states["failed"], states["to_do"],
+    return ModelPlan(label, states.total(), states["done"], states["failed"], states["to do"],
                      sum(one.seconds for one in known) if whole else None,
                      max((one.peak_memory_bytes for one in known), default=0) if whole else None)
 

@@ -27,8 +27,8 @@ from vitbench.study.place import Machine
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
 PRELOADED = ["vitbench.training.run", "vitbench.study.engines.local", "vitbench.models.token_transformer",
-             "vitbench.models.convnet", "vitbench.nn.token_transformer", "vitbench.nn.convnet",
-             "torch.utils.flop_counter", "vitbench.cli"]
+             "vitbench.models.convnet", "vitbench.models.resnet", "vitbench.nn.token_transformer",
+             "vitbench.nn.convnet", "vitbench.nn.resnet", "torch.utils.flop_counter", "vitbench.cli"]
 
 
 @dataclass(frozen=True)
