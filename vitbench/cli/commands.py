@@ -22,11 +22,12 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 
 
-def _console() -> Console:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = 120  # a pipe has no width; tables should not be cut at 80
-    return console
+def console() -> Console:
+    """Standard output, without markup."""
+    made = Console(highlight=False, markup=False, soft_wrap=True)
+    if not made.is_terminal:
+        made.width = 120  # a pipe has no width; tables should not be cut at 80
+    return made
 
 
 def run_study(study: str, results: Path, overrides: list[str], only: str | None, options: Options, *,
@@ -38,16 +39,16 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     _refuse_strange_plugins(loaded, results, allow_plugins)
     meaning, names = resolved(loaded, import_plugins=True)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    console = _console()
+    out = console()
     runs = select(folder.runs, only)
     try:
-        with display(console, runs, quiet) as shown:
+        with display(out, runs, quiet) as shown:
             shown.note(f"study {loaded.name}, from {loaded.source}")
             summary = execute(folder, runs, loaded.plugin_files(), options, shown)
     except KeyboardInterrupt as stop:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
-    _closing(console, folder, runs, summary)
+    _closing(out, folder, runs, summary)
     return 1 if summary.failed else 0
 
 
@@ -116,7 +117,7 @@ def plan_study(study: str, results: Path, overrides: list[str]) -> None:
     loaded = load(find(study, results), overrides)
     meaning, names = resolved(loaded, import_plugins=False)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    print_plan(_console(), folder)
+    print_plan(console(), folder)
 
 
 def show_status(folder: StudyFolder, *, as_json: bool) -> None:
@@ -128,7 +129,7 @@ def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(progress.as_json(folder, live), indent=1))
     else:
-        print_status(_console(), folder, live)
+        print_status(console(), folder, live)
 
 
 def show_logs(run_id: str, results: Path) -> None:

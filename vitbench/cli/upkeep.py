@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vitbench.cli.app import app, choose
+from vitbench.cli.app import RESULTS, Results, app, choose
 
 
 @app.command()
@@ -35,3 +35,20 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's .
     from vitbench.cli.check import check_model
 
     raise typer.Exit(check_model(file))
+
+
+@app.command()
+def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Default: all in the results "
+                                                      "folder.")] = None,
+          results: Results = RESULTS,
+          yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, only show it.")] = False,
+          logits: Annotated[bool, typer.Option("--logits", help="Test logits of the study's runs too: a metric added "
+                                               "later cannot be had of these runs.")] = False,
+          quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the total.")] = False) -> None:
+    """Show what nothing needs any more and how much disk it takes; with --yes remove it."""
+    from vitbench.cli import prune
+    from vitbench.cli.commands import console
+    from vitbench.study.folder import StudyFolder
+
+    folders = [StudyFolder.open(study, results)] if study else list(prune.studies(results))
+    prune.prune(console(), folders, logits=logits, really=yes, quiet=quiet)
