@@ -1,10 +1,15 @@
 """What every test shares: a cache of its own, and hypothesis without a clock (the cores are shared)."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # In the background of a shell without job control, where what the tests start would not hear Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("vitbench", deadline=None, derandomize=True, max_examples=40,
                           suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

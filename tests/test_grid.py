@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vitbench.config import Study
-from vitbench.grid import ModelFacts, Resolved, Run, expand, recipe_of, select
+from vitbench.grid import ModelFacts, Resolved, Run, by_priority, expand, recipe_of, select
 from vitbench.spec import Recipe
 
 CHOICES: dict[str, Any] = {
@@ -128,3 +128,13 @@ def test_runs_can_be_selected(only: str | None, count: int) -> None:
 def test_a_selection_that_selects_nothing_says_what_there_is(only: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         select(runs_of(study()), only)
+
+
+def test_priority_puts_runs_first_and_loses_none() -> None:
+    plain = runs_of(study())
+    runs = by_priority(plain, ("model=convnet:s,fraction=1", "fraction=0.29"))
+    first = [(r.label, r.spec.share) for r in runs]
+    assert first[:4] == [("convnet:s", "1")] * 4
+    assert {share for _, share in first[4:12]} == {"0.29"}
+    assert [r.spec.seed for r in runs[:4]] == [3, 3, 1, 1]  # seed by seed within each
+    assert sorted(r.spec.run_id for r in runs) == sorted(r.spec.run_id for r in plain)

@@ -8,7 +8,7 @@ from typing import Any
 
 from vitbench.config import ModelEntry, Study
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Frozen, Recipe, RunSpec, Setting, exact_decimal
+from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal
 
 
 class BadSelection(ValueError):
@@ -46,6 +46,8 @@ class Resolved(Frozen):
     num_classes: int
     models: dict[str, ModelFacts]  # by label
     plugins: dict[str, str]  # name -> SHA-256 of the source
+    split: str | None = None  # how training and test were parted; None: written before it was kept
+    duplicates: Duplicates | None = None
 
 
 def expand(study: Study, resolved: Resolved) -> list[Run]:
@@ -75,6 +77,15 @@ def distinct(runs: Iterable[Run]) -> list[Run]:
     return list(first.values())
 
 
+def by_priority(runs: list[Run], priority: Iterable[str]) -> list[Run]:
+    """The runs that the first selection names, then those of the next, then the rest, each in their order.
+
+    Raises BadSelection for one that names no run.
+    """
+    first = [run for selection in priority for run in select(runs, selection)]
+    return list({(run.label, run.setting, run.spec.run_id): run for run in [*first, *runs]}.values())
+
+
 def recipe_of(study: Study, entry: ModelEntry) -> Recipe:
     """The study's recipe with the model's own values. Raises ValidationError for a wrong one."""
     return Recipe.model_validate({**study.recipe.model_dump(), **entry.recipe})
@@ -91,8 +102,7 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     for part in only.split(","):
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals or key not in _ONLY:
-            raise BadSelection(f"--only {part!r}: write key=value with a key of {', '.join(_ONLY)}."
-                               f"{nearest(key, _ONLY)}")
+            raise BadSelection(f"{part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
         if key == "fraction":
             with contextlib.suppress(ValueError):
                 value = exact_decimal(value)  # so that 0.10 finds 0.1
@@ -100,8 +110,7 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     for key, values in wanted.items():
         known = sorted({_value(run, key) for run in runs} - {"None"})
         for value in values - set(known):
-            raise BadSelection(f"--only {key}={value}: this study has {', '.join(known) or 'none'}."
-                             f"{nearest(value, known)}")
+            raise BadSelection(f"{key}={value}: this study has {', '.join(known) or 'none'}.{nearest(value, known)}")
     return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
 
 

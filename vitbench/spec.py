@@ -149,6 +149,13 @@ class ImageSpec:
     channels: int
 
 
+class Duplicates(Frozen):
+    """Images whose bytes occur twice in a dataset, whatever their labels (protocol rule 4)."""
+
+    test_in_train: int  # test images that are in the training split, too
+    within_train: int  # training images that repeat an earlier one
+
+
 def canonical_json(value: object) -> str:
     """Sorted keys, no spaces, no NaN: one text for one value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.driver import SLOW, interrupt, start, until, vitbench, write_study
+from tests.cli.driver import SLOW, STUDY, interrupt, start, until, vitbench, write_study
+from tests.requirements import require_dataset
 from vitbench.record import RunRecord
 
 
@@ -327,3 +328,35 @@ def test_fifty_kills_of_workers_and_driver_lose_nothing(tmp_path: Path) -> None:
     now = _records(tmp_path)
     assert len(now) == 120
     assert seen.items() <= now.items()
+
+
+CLOTHES = STUDY.replace("digits", "fashion_mnist").replace("0.1", "0.005").replace("32", "16")
+
+
+def test_clothes_are_read_from_the_given_folder_and_trained_on(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.symlink_to(require_dataset("fashion-mnist"))
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "seeds=1", "--data-dir", "data", cwd=tmp_path,
+                     VITBENCH_CACHE=str(tmp_path / "cache"))
+    assert ended.returncode == 0, ended.stderr
+    assert "4 of 4" in ended.stdout
+    assert "Split: official: 60,000 training and 10,000 test images. Of 10,000 test images 0 are" in ended.stdout
+    assert str(tmp_path) not in (tmp_path / "results" / "tiny" / "resolved.json").read_text()
+
+
+def test_a_wrong_file_is_refused_before_training_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes(b"")
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "--data-dir", "data", cwd=tmp_path,
+                     VITBENCH_CACHE=str(tmp_path / "cache"))
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: dataset 'fashion_mnist': data lacks train-labels-idx1-ubyte[.gz], ")
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.glob("results/tiny/runs/*")) == []
+
+
+def test_a_data_folder_that_is_not_there_is_refused_with_its_name(tmp_path: Path) -> None:
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "--data-dir", "nowhere", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "'--data-dir': dir 'nowhere' does not exist" in ended.stderr
+    assert not (tmp_path / "results").exists()

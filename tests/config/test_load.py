@@ -194,7 +194,7 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
     found = mistakes(load(study_file(ALL_WRONG)))
     expected = {
         "question": "at least 1 character; found ''",
-        "dataset": "unknown dataset 'digts'; allowed: digits. Did you mean 'digits'?",
+        "dataset": "unknown dataset 'digts'; allowed: digits, fashion_mnist. Did you mean 'digits'?",
         "models[0].name": "unknown model 'linea'; allowed: convnet, linear, mlp, token_transformer. "
                           "Did you mean 'linear'?",
         "models[1].size": "should be one of: xs, s, m, l, xl; found 'huge'",
@@ -374,7 +374,7 @@ def test_a_study_is_named_by_its_folder_from_inside_it_too(tmp_path: Path, monke
 def test_a_study_that_is_nowhere_lists_the_known_ones(tmp_path: Path, study: str) -> None:
     (tmp_path / "done").mkdir()
     (tmp_path / "done" / "study.yaml").write_text(GOOD)
-    with pytest.raises(BadStudy, match=r"no such study; known here: done, quick") as caught:
+    with pytest.raises(BadStudy, match=r"no such study; known here: done, fashion_mnist, quick") as caught:
         find(study, tmp_path)
     assert ("Did you mean 'quick'?" in str(caught.value)) is (study == "quik")
 

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 
 from vitbench import datasets
-from vitbench.datasets import DATASETS, PARTS, Arrays, DatasetError, cache_folder, content_sha256, load
+from vitbench.datasets import (
+    DATASETS,
+    PARTS,
+    Arrays,
+    DatasetError,
+    cache_folder,
+    content_sha256,
+    count_duplicates,
+    load,
+)
 from vitbench.registry import UnknownName
+from vitbench.spec import Duplicates
 
 
 @pytest.fixture
@@ -122,6 +132,24 @@ def test_data_that_differ_from_the_declared_are_refused_with_both_checksums(
     assert entry.meta.sha256 in str(caught.value)
     assert content_sha256(other) in str(caught.value)
     assert not cache.exists()
+
+
+def test_duplicates_that_differ_from_the_declared_are_refused_before_anything_is_kept(
+        cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = DATASETS.get("digits")
+    meta = replace(entry.meta, duplicates=Duplicates(test_in_train=3, within_train=0))
+    monkeypatch.setitem(DATASETS._entries, "digits", replace(entry, meta=meta))
+    with pytest.raises(DatasetError, match=r"declares duplicates test_in_train=3 .*; found test_in_train=0 "):
+        load("digits")
+    assert not cache.exists()
+
+
+def test_duplicates_are_counted_by_content_whatever_their_labels() -> None:
+    train = np.array([0, 1, 1, 2, 1, 0], np.uint8).reshape(6, 1, 1, 1)
+    test = np.array([3, 1, 1, 2, 4], np.uint8).reshape(5, 1, 1, 1)
+    arrays = Arrays(train, np.arange(6, dtype=np.uint8), test, np.arange(5, dtype=np.uint8))
+    assert count_duplicates(arrays) == Duplicates(test_in_train=3, within_train=3)
+    assert count_duplicates(replace(arrays, test_images=test[:1])) == Duplicates(test_in_train=0, within_train=3)
 
 
 def test_a_cache_of_another_version_is_left_alone(cache: Path, builds: list[str]) -> None:

@@ -12,6 +12,8 @@ from tests.report.factory import Found, Resolved, Run, failure, frame, record, s
 from vitbench.record import DamagedRecord
 from vitbench.report import render, tables
 from vitbench.report.frame import Frame
+from vitbench.report.html import page
+from vitbench.spec import Duplicates
 
 ONE_CELL = {"models": ["convnet:xs"], "fractions": [0.1]}
 
@@ -53,6 +55,17 @@ def test_one_seed_has_no_interval() -> None:
     assert (row["test_accuracy_low"], row["test_accuracy_high"]) == (None, None)
     assert shown(by_seed(0.8))["test_accuracy"] == "80.0"
     assert shown(by_seed(0.8))["notes"] == "one seed"
+
+
+def test_the_footer_tells_how_the_data_were_parted_and_what_is_in_both_parts() -> None:
+    made = by_seed(0.8)
+    facts = made.resolved.model_copy(update={"split": "drawn <once>",
+                                             "duplicates": Duplicates(test_in_train=7, within_train=1234)})
+    line = ("Split: drawn <once>. Of 360 test images 7 are training images, too; of 1,437 training images 1,234 repeat "
+            "another, byte for byte.")
+    assert line in tables.summary(replace(made, resolved=facts)).footer
+    assert line.replace("<once>", "&lt;once&gt;") in page(replace(made, resolved=facts), study(**ONE_CELL, seeds=1))
+    assert not any(text.startswith("Split") for text in tables.summary(made).footer)  # results of an earlier version
 
 
 @pytest.mark.parametrize(("n", "marked"), [(2, True), (5, True), (6, False)])
@@ -204,3 +217,9 @@ def test_a_thousand_records_make_a_table_in_well_under_a_second() -> None:
     start = time.perf_counter()
     render.markdown(tables.summary(made))
     assert time.perf_counter() - start < 0.5
+
+
+def test_added_seeds_are_told_below_the_table() -> None:
+    made = replace(frame(), exploratory="Seeds were added.")
+    assert "Seeds were added." in render.markdown(tables.summary(made))
+    assert "Seeds were added." in render.html(tables.summary(made))

@@ -92,8 +92,31 @@ def test_a_plug_in_is_kept_byte_by_byte_for_its_hash_is_part_of_run_ids(folder: 
         made.write({"mine": plugin})
 
 
+def _with_seeds(folder: StudyFolder, seeds: int, **values: object) -> StudyFolder:
+    of = study(seeds=seeds, **values)
+    made = StudyFolder("quick", of, resolved(of), folder.store)
+    made.write({})
+    return made
+
+
+def test_seeds_added_without_a_declared_look_make_verdicts_exploratory_for_good(folder: StudyFolder) -> None:
+    assert folder.exploratory() is None
+    assert "first run with 3, and no look was declared" in str(_with_seeds(folder, 6).exploratory())
+    assert _with_seeds(folder, 3).exploratory() is None  # nothing was added to what it shows now
+    assert _with_seeds(folder, 6).exploratory() is not None
+
+
+def test_seeds_added_at_a_declared_look_do_not(tmp_path: Path) -> None:
+    of = study(seeds=6, looks=[6, 8])
+    first = StudyFolder("quick", of, resolved(of), ResultStore(tmp_path / "looked"))
+    first.store.prepare()
+    first.write({})
+    assert _with_seeds(first, 8, looks=[6, 8]).exploratory() is None
+    assert _with_seeds(first, 8, looks=[6, 7, 8]).exploratory() is not None  # a look declared after looking
+
+
 def test_a_key_of_another_version_is_not_passed_over(folder: StudyFolder, tmp_path: Path) -> None:
     path = tmp_path / "quick" / "study.yaml"
-    path.write_text(path.read_text() + "looks: [3]\n")
-    with pytest.raises(BadStudy, match="looks: unknown key"):
+    path.write_text(path.read_text() + "glances: [3]\n")
+    with pytest.raises(BadStudy, match="glances: unknown key"):
         StudyFolder.open("quick", tmp_path)

@@ -1,10 +1,13 @@
 """The second pass over a study file: what needs the dataset and the models."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from vitbench.config import BadStudy, load
+from vitbench.grid import Resolved
+from vitbench.spec import Duplicates
 from vitbench.study.meaning import resolved
 
 GOOD = """\
@@ -30,6 +33,16 @@ def test_a_good_study_has_definite_names(tmp_path: Path) -> None:
     assert names.dataset == "digits@1"
     assert names.models["eight"].options == {"num_heads": 8}  # the width is the size's own
     assert names.models["linear"].family == "control"
+    assert names.split is not None
+    assert names.split.startswith("no official split here")
+    assert names.duplicates == Duplicates(test_in_train=0, within_train=0)
+
+
+def test_names_written_before_the_split_was_kept_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD)
+    names = resolved(load(path), import_plugins=True)[1].model_dump(mode="json", exclude={"split", "duplicates"})
+    assert Resolved.model_validate_json(json.dumps(names)).split is None
 
 
 def test_mistakes_of_both_passes_come_in_one_report(tmp_path: Path) -> None:
@@ -88,3 +101,16 @@ def test_a_plug_in_of_another_kind_than_its_place_is_a_mistake(tmp_path: Path) -
         "models[2].name: unknown model 'mute'; allowed: ")
     assert _mistakes(tmp_path, GOOD.replace("digits", "mute") + plugins)[0].startswith(
         "dataset: unknown dataset 'mute'; allowed: ")
+
+
+def test_a_priority_that_names_no_run_is_a_mistake(tmp_path: Path) -> None:
+    found = _mistakes(tmp_path, GOOD + "priority: ['model=eigt', 'fraction=0.10', 'size=s']\n")
+    assert found == ["priority[0]: model=eigt: this study has eight, linear. Did you mean 'eight'?",
+                     "priority[2]: 'size=s': write key=value with a key of model, fraction, images_per_class, seed, "
+                     "regime, budget, setting. Did you mean 'seed'?"]
+
+
+def test_seeds_between_declared_looks_are_a_mistake(tmp_path: Path) -> None:
+    assert _mistakes(tmp_path, GOOD + "looks: [6, 8]\nseeds: 7\n") == [
+        "seeds: looks are declared at 6, 8 seeds; found 7"]
+    assert _mistakes(tmp_path, GOOD + "looks: [8, 6]\nseeds: 8\n")[0].startswith("looks: should rise")

@@ -17,6 +17,13 @@ app = typer.Typer(name="vitbench", no_args_is_help=True, pretty_exceptions_enabl
 
 Results = Annotated[Path, typer.Option("--results", metavar="DIR", help="Folder of all studies' results.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A .yaml file, a results folder or a name.")]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
+                                                       help="Change values of the study file.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core, on CUDA one a device.")]
+AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
+                                            "folder.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
+                                              help="Folder with the files of the dataset.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 RESULTS = Path("results")
 
@@ -41,37 +48,42 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 
 @app.command()
 def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
-        overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
-                                                              help="Change values of the study file.")] = None,
-        results: Results = RESULTS,
-        workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.")] = None,
+        overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
+        runs_per_device: Annotated[int, typer.Option(min=1, help="Runs at a time on each CUDA device.")] = 1,
         only: Annotated[str | None, typer.Option(metavar="KEY=VALUE,...", help="Only these runs, e.g. "
                                                  "model=convnet:s,fraction=0.1.")] = None,
         time_limit: Annotated[str | None, typer.Option(metavar="2h", help="Start no run after this time: 2h, 30m, "
                                                        "90s.")] = None,
         max_failures: Annotated[int | None, typer.Option(min=1, help="Stop when this many runs failed.")] = None,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
-        allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the "
-                                                    "study's own folder.")] = False,
+        data_dir: DataDir = None,
+        allow_plugins: AllowPlugins = False,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")] = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
     from vitbench.study.execute import Options
 
-    options = Options(workers or _cores(), seconds(time_limit), max_failures, retry_failed)
+    use_data_dir(data_dir)
+    options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed)
     raise typer.Exit(run_study(study, results, overrides or [], only, options,
                                allow_plugins=allow_plugins, quiet=quiet))
 
 
 @app.command()
-def plan(study: StudyArgument,
-         overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
-                                                               help="Change values of the study file.")] = None,
-         results: Results = RESULTS) -> None:
-    """Show which runs a study has and which are done. Starts nothing."""
-    from vitbench.cli.commands import plan_study
+def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
+         overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
+         probe: Annotated[bool, typer.Option("--probe", help="Measure what was never measured here: a few steps of "
+                                             "each kind of run.")] = False,
+         deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
+                                                         "difference of test accuracy, as a share: 0.015.")] = None,
+         data_dir: DataDir = None, allow_plugins: AllowPlugins = False,
+         as_json: AsJson = False) -> None:
+    """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
+    from vitbench.cli.plan import plan_study
 
-    plan_study(study, results, overrides or [])
+    use_data_dir(data_dir)
+    plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
+               allow_plugins=allow_plugins, as_json=as_json)
 
 
 @app.command()
@@ -174,8 +186,10 @@ def seconds(text: str | None) -> float | None:
     return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def use_data_dir(folder: Path | None) -> None:
+    """Workers inherit it."""
+    if folder:
+        os.environ["VITBENCH_DATA"] = str(folder.resolve())
 
 
 def _folder(study: str, results: Path) -> "StudyFolder":

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,23 +12,24 @@ from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
 from vitbench.datasets import DATASETS
-from vitbench.grid import Run, select
+from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
 from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, write_atomically
+from vitbench.study import costs
 from vitbench.study.execute import Options, Summary, execute
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 
 
-def console() -> Console:
-    """Standard output, without markup."""
-    made = Console(highlight=False, markup=False, soft_wrap=True)
-    if not made.is_terminal:
-        made.width = 120  # a pipe has no width; tables should not be cut at 80
-    return made
+def output() -> Console:
+    """Standard output; a pipe gets 120 columns."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; tables should not be cut at 80
+    return console
 
 
 def run_study(study: str, results: Path, overrides: list[str], only: str | None, options: Options, *,
@@ -36,23 +38,31 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     from vitbench.cli.display import display
 
     loaded = load(find(study, results), overrides)
-    _refuse_strange_plugins(loaded, results, allow_plugins)
+    refuse_strange_plugins(loaded, results, allow_plugins)
     meaning, names = resolved(loaded, import_plugins=True)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    out = console()
-    runs = select(folder.runs, only)
+    console = output()
+    runs = _only(folder, only)
     try:
-        with display(out, runs, quiet) as shown:
+        with display(console, runs, quiet) as shown:
             shown.note(f"study {loaded.name}, from {loaded.source}")
             summary = execute(folder, runs, loaded.plugin_files(), options, shown)
     except KeyboardInterrupt as stop:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
-    _closing(out, folder, runs, summary)
+    _closing(console, folder, runs, summary)
     return 1 if summary.failed else 0
 
 
-def _refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
+def _only(folder: StudyFolder, only: str | None) -> list[Run]:
+    try:
+        return select(folder.runs, only)
+    except BadSelection as error:
+        raise BadSelection(f"--only {error}") from None
+
+
+def refuse_strange_plugins(loaded: Loaded, results: Path, allowed: bool) -> None:
+    """Raise BadStudy where a plug-in is code from outside the study's own folder and that was not allowed."""
     home = loaded.folder.resolve()
     stored = (loaded.folder / "study.yaml").is_file() or home.is_relative_to(results.resolve())
     strange = [path for path in loaded.plugin_files().values() if stored or not path.resolve().is_relative_to(home)]
@@ -65,7 +75,7 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     """The table of the chosen runs and where the page of all lies; failures last, where they are seen."""
     from vitbench.cli.show import print_table
 
-    page = folder.store.folder / "report.html"
+    began, page = time.monotonic(), folder.store.folder / "report.html"
     ended = summary.done + summary.diverged + len(summary.failed)
     frame = frame_of(folder)
     if not ended and not summary.left:
@@ -73,8 +83,13 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     if ended or summary.study_changed or _outdated(folder, frame):
         print_table(console, frame if len(chosen) == len(folder.runs) else frame_of(folder, chosen))
         page = write_report(folder, frame)
+        costs.keep(folder.store.folder.parent, {}, closing_seconds=time.monotonic() - began)
     if summary.already and summary.done:
         console.print(f"{summary.already} runs were there already, {summary.done} are new")
+    if summary.forecast_seconds and not summary.left:
+        wrong = summary.seconds / summary.forecast_seconds - 1
+        console.print(f"the runs took {summary.seconds:.0f} s; forecast {summary.forecast_seconds:.0f} s "
+                      f"({wrong:+.0%})")
     for end in summary.failed:
         console.print(f"failed: {end.spec.run_id}: {end.reason} (vitbench logs {end.spec.run_id})")
     if summary.stopped:
@@ -95,7 +110,7 @@ def _outdated(folder: StudyFolder, frame: Frame) -> bool:
 def frame_of(folder: StudyFolder, runs: list[Run] | None = None) -> Frame:
     """The tidy frame of a study, or of some of its runs."""
     return build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
-                 folder.study.fit)
+                 folder.study.fit, exploratory=folder.exploratory())
 
 
 def write_report(folder: StudyFolder, frame: Frame) -> Path:
@@ -110,16 +125,6 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
     return path
 
 
-def plan_study(study: str, results: Path, overrides: list[str]) -> None:
-    """Counts of runs by model and share, from the study file and the results folder."""
-    from vitbench.cli.show import print_plan
-
-    loaded = load(find(study, results), overrides)
-    meaning, names = resolved(loaded, import_plugins=False)
-    folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    print_plan(console(), folder)
-
-
 def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
     from vitbench.cli import progress
@@ -129,7 +134,7 @@ def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(progress.as_json(folder, live), indent=1))
     else:
-        print_status(console(), folder, live)
+        print_status(output(), folder, live)
 
 
 def show_logs(run_id: str, results: Path) -> None:

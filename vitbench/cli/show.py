@@ -6,9 +6,8 @@ from rich.text import Text
 
 from vitbench.cli.progress import STATES, counts
 from vitbench.live import Progress
-from vitbench.report.frame import Frame, counts_of
+from vitbench.report.frame import Frame
 from vitbench.report.tables import summary
-from vitbench.stats import FEW_SEEDS
 from vitbench.study.folder import StudyFolder
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
@@ -32,21 +31,6 @@ def print_table(console: Console, frame: Frame) -> None:
         console.print(f"- {line}")
 
 
-def print_plan(console: Console, folder: StudyFolder) -> None:
-    """Shares with their images, then models with their runs."""
-    counts = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
-    grid = _grid("share", "drawn", "train", "validation", "per class")
-    for share, count in counts.items():
-        low, high = min(count.drawn), max(count.drawn)
-        grid.add_row(share, str(sum(count.drawn)), str(sum(count.train)), str(sum(count.validation) or "none"),
-                     str(low) if low == high else f"{low}-{high}")
-    console.print(grid)
-    _print_runs(console, folder, [])
-    seeds = len(folder.study.seeds)
-    if seeds < FEW_SEEDS:
-        console.print(f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on none is")
-
-
 def print_status(console: Console, folder: StudyFolder, live: list[Progress]) -> None:
     """Counts for each model, and what runs now."""
     _print_runs(console, folder, live)
@@ -58,17 +42,19 @@ def print_status(console: Console, folder: StudyFolder, live: list[Progress]) ->
 
 def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> None:
     labels, total = counts(folder, live)
-    grid = _grid("model", "runs", *STATES)
+    grid = grid_of("model", "runs", *STATES)
     for label, count in (*labels.items(), ("all", total)):
         grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in STATES))
     console.print(grid)
     if len(folder.runs) > total.total():
         console.print(f"{len(folder.runs) - total.total()} runs stand under a second label; they are done once")
-    if earlier := folder.earlier_runs():
-        console.print(earlier)
+    for remark in (folder.earlier_runs(), folder.exploratory()):
+        if remark:
+            console.print(remark)
 
 
-def _grid(*headings: str) -> Grid:
+def grid_of(*headings: str) -> Grid:
+    """An empty table whose first column is words, the others numbers."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for i, heading in enumerate(headings):
         grid.add_column(heading, justify="left" if i == 0 else "right", no_wrap=True)

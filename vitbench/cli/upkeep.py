@@ -47,8 +47,8 @@ def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="D
           quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the total.")] = False) -> None:
     """Show what nothing needs any more and how much disk it takes; with --yes remove it."""
     from vitbench.cli import prune
-    from vitbench.cli.commands import console
+    from vitbench.cli.commands import output
     from vitbench.study.folder import StudyFolder
 
     folders = [StudyFolder.open(study, results)] if study else list(prune.studies(results))
-    prune.prune(console(), folders, logits=logits, really=yes, quiet=quiet)
+    prune.prune(output(), folders, logits=logits, really=yes, quiet=quiet)

@@ -186,6 +186,10 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
     if (raw.get("fractions") is None) == (raw.get("images_per_class") is None):
         mistakes.append(Mistake("fractions", "give exactly one of fractions and images_per_class"))
 
+    if study.looks and len(study.seeds) not in study.looks:
+        mistakes.append(Mistake("seeds", f"looks are declared at {', '.join(map(str, study.looks))} seeds; found "
+                                         f"{len(study.seeds)}"))
+
     allowed = {kind: sorted({*registry.shipped(), *plugins}) for kind, registry in _SHIPPED.items()}
 
     def check(kind: str, name: object, place: str) -> None:

@@ -99,9 +99,20 @@ class Study(Frozen):
     fit: FitRule = FitRule()
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(
         description="chosen when a study starts and kept when it goes on")] = "auto"
+    priority: Annotated[tuple[str, ...], Field(
+        max_length=200, description="runs to do first, as --only names them: 'model=convnet:s,fraction=0.1'")] = ()
+    looks: Annotated[tuple[Annotated[int, Field(ge=6, le=10_000)], ...], Field(
+        max_length=20, description="numbers of seeds at which verdicts are looked at, declared beforehand")] = ()
     claims: Annotated[tuple[str, ...], Field(max_length=200, description="none can be judged yet")] = ()
     plugins: Annotated[tuple[str, ...], Field(
         max_length=200, description="files with models or datasets of your own, beside the study")] = ()
+
+    @field_validator("looks")
+    @classmethod
+    def _rising(cls, looks: tuple[int, ...]) -> tuple[int, ...]:
+        if list(looks) != sorted(set(looks)):
+            raise ValueError("Input should rise: each look has more seeds than the one before")
+        return looks
 
     @field_validator("seeds", mode="before", json_schema_input_type=Annotated[int, Field(ge=1, le=10_000)]
                      | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)])

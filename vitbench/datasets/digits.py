@@ -3,7 +3,7 @@
 import numpy as np
 
 from vitbench.datasets import DATASETS, Arrays, DatasetMeta
-from vitbench.spec import ImageSpec
+from vitbench.spec import Duplicates, ImageSpec
 
 META = DatasetMeta(
     version=1,
@@ -17,6 +17,7 @@ META = DatasetMeta(
              "Repository. doi:10.24432/C50P49",
     split="no official split here: 80/20, stratified, drawn once with seed 0; writers are in both parts",
     keeps_labels=("shift",),  # not flip: a mirrored digit is another sign
+    duplicates=Duplicates(test_in_train=0, within_train=0),
     sha256="51216318dce5b220efe1a6034c435fe4b7ebd4b9715444382679f43e0fb65fb1",
 )
 

@@ -79,10 +79,11 @@ class Frame:
     records: dict[str, RunRecord]  # by run id, for curves
     runs: tuple[Run, ...]  # the whole grid, in its order
     resolved: Resolved
+    exploratory: str | None = None  # why no verdict on it is more than that (protocol rule 22)
 
 
 def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure],
-          resolved: Resolved, rule: FitRule) -> Frame:
+          resolved: Resolved, rule: FitRule, *, exploratory: str | None = None) -> Frame:
     """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one.
 
     A crash is not a result: the run counts as missing (protocol rule 13).
@@ -107,7 +108,7 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
         if isinstance(found, RunRecord):
             records[run_id] = found
         rows.append(row(study, run, found, resolved, rule))
-    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved)
+    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved, exploratory)
 
 
 @cache

@@ -95,11 +95,24 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
     if any(_outside(cell.accuracy) for cell in found):
         lines.append("A t interval of few or scattered seeds can reach below 0 or above 100 %; it is shown as "
                      "computed.")
+    if frame.exploratory:
+        lines.append(frame.exploratory)
+    lines += _data(frame)
     threads = sorted({row.threads for row in frame.rows if row.threads is not None})
     lines.append(f"Devices: {', '.join(devices_of(frame)) or 'none'}; threads a run: "
                  f"{', '.join(map(str, threads)) or 'none'}. vitbench {versions}; numerics {numerics}.")
     lines.append(f"Content SHA-256 {sha256}")
     return tuple(lines)
+
+
+def _data(frame: Frame) -> list[str]:
+    """How the data were parted, and what is in both parts (protocol rules 4 and 6)."""
+    resolved = frame.resolved
+    if resolved.split is None or resolved.duplicates is None:
+        return []
+    return [f"Split: {resolved.split}. Of {resolved.test_images:,} test images {resolved.duplicates.test_in_train:,} "
+            f"are training images, too; of {sum(resolved.train_counts):,} training images "
+            f"{resolved.duplicates.within_train:,} repeat another, byte for byte."]
 
 
 def _outside(interval: Interval | None) -> bool:

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vitbench.environment import code_version
-from vitbench.grid import Run, distinct
+from vitbench.environment import code_version, usable_cores
+from vitbench.grid import Run, by_priority, distinct
 from vitbench.live import Progress, clear, running
-from vitbench.record import DamagedRecord, Failure
+from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
+from vitbench.study import costs
 from vitbench.study.engines.local import Ended, LocalEngine, Task
 from vitbench.study.folder import StudyFolder
+from vitbench.study.forecast import expected, image_bytes, wall_seconds
 from vitbench.study.place import choose_place
 
 
@@ -20,10 +22,17 @@ from vitbench.study.place import choose_place
 class Options:
     """How a study is driven. Seconds count from the start of the first run; None: no limit."""
 
-    workers: int
+    workers: int | None = None  # runs at a time; None: one a core, or on CUDA `runs_per_device` a device
+    runs_per_device: int = 1
     seconds: float | None = None
     max_failures: int | None = None
     retry_failed: bool = False
+
+    def workers_on(self, device: str, devices: int) -> int:
+        """Runs at a time on the CPU's cores or `devices` CUDA devices."""
+        if self.workers is not None:
+            return self.workers
+        return self.runs_per_device * devices if device == "cuda" else usable_cores()
 
 
 @dataclass
@@ -37,6 +46,10 @@ class Summary:
     failed: list[Ended] = field(default_factory=list)
     left: int = 0
     stopped: str | None = None
+    seconds: float = 0.0  # from the first run's start to the last one's end
+    forecast_seconds: float | None = None  # of the same, None where a kind of run was never measured here
+    measured: dict[str, list[costs.Rates]] = field(default_factory=dict)
+    start_seconds: float | None = None  # loading torch, before the first run
 
 
 class Display(Protocol):
@@ -90,9 +103,12 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         changes = folder.write(plugins)
         for change in changes:
             display.note(f"the study changed since its last run: {change}")
-        if earlier := folder.earlier_runs():
-            display.note(earlier)
-        wanted = distinct(runs)
+        for remark in (folder.earlier_runs(), folder.exploratory()):
+            if remark:
+                display.note(remark)
+        # Over the whole grid: a priority may name runs that --only left out.
+        chosen = set(map(id, runs))
+        wanted = distinct(run for run in by_priority(folder.runs, folder.study.priority) if id(run) in chosen)
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
@@ -104,38 +120,79 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
                 _start(folder, todo, copies, options, display, summary)
             finally:
                 clear(store.folder / "live")
+                costs.keep(store.folder.parent, summary.measured, start_seconds=summary.start_seconds)
         return summary
 
 
 def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], options: Options, display: Display,
            summary: Summary) -> None:
-    workers = min(options.workers, len(todo))
-    display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
-    with LocalEngine(workers) as engine:
+    began = time.monotonic()
+    display.note(f"{len(todo)} runs to do; the workers load torch first, once")
+    with LocalEngine() as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
         place = choose_place(folder.store, folder.study.device, machine, code_version())
-        tasks = [Task(run.spec, place, folder.store.folder, plugins,
-                      shared=engine.workers > 1) for run in todo]
-        _drive(engine, tasks, {run.spec.run_id: run for run in todo}, options, display, summary)
+        engine.devices = machine.devices
+        engine.workers = min(options.workers_on(place.device, machine.devices), len(todo))
+        driver = _Driver(folder, engine, place, plugins, options, display, summary)
+        summary.forecast_seconds = driver.forecast(todo)
+        forecast = "" if summary.forecast_seconds is None else f"; forecast: {summary.forecast_seconds:.0f} s"
+        display.note(f"{engine.workers} at a time on {place.device}{forecast}")
+        summary.start_seconds = time.monotonic() - began
+        driver.drive(todo)
 
 
-def _drive(engine: LocalEngine, tasks: list[Task], by_id: dict[str, Run], options: Options, display: Display,
-           summary: Summary) -> None:
-    """Keep the engine's workers busy until all tasks ended or a limit is reached; what runs then ends first."""
-    started, waiting = time.monotonic(), list(reversed(tasks))
-    summary.left = len(tasks)
-    while summary.left:
-        elapsed = time.monotonic() - started
-        summary.stopped = summary.stopped or _limit_reached(options, summary, elapsed)
-        while waiting and engine.free and not summary.stopped:
-            engine.start(waiting.pop())
-        if not engine.busy:
-            break
-        for end in engine.ended(timeout=0.5):
-            _count(summary, end, tasks[0].folder)
-            display.ended(by_id[end.spec.run_id], end)
-        ended = len(tasks) - summary.left
-        display.tick(summary, running(tasks[0].folder / "live"), elapsed / ended * summary.left if ended else None)
+@dataclass
+class _Driver:
+    """Keeps the engine's workers busy until all runs ended or a limit is reached; what runs then ends first."""
+
+    folder: StudyFolder
+    engine: LocalEngine
+    place: Execution
+    plugins: tuple[Path, ...]
+    options: Options
+    display: Display
+    summary: Summary
+
+    @property
+    def shared(self) -> bool:
+        """True where runs are computed beside each other on one device."""
+        return self.engine.workers > (self.engine.devices if self.place.device == "cuda" else 1)
+
+    def forecast(self, runs: list[Run]) -> float | None:
+        known = costs.read(self.folder.store.folder.parent)
+        each = [expected(run, self.folder.resolved, known, self.place.device, shared=self.shared) for run in runs]
+        found = [run.seconds for run in each if run is not None]
+        return wall_seconds(found, self.engine.workers) if len(found) == len(each) else None
+
+    def drive(self, runs: list[Run]) -> None:
+        summary, by_id = self.summary, {run.spec.run_id: run for run in runs}
+        started, waiting = time.monotonic(), list(reversed(runs))
+        summary.left = len(runs)
+        while summary.left:
+            summary.seconds = time.monotonic() - started
+            summary.stopped = summary.stopped or _limit_reached(self.options, summary, summary.seconds)
+            while waiting and self.engine.free and not summary.stopped:
+                self.engine.start(Task(waiting.pop().spec, self.place, self.folder.store.folder, self.plugins,
+                                       self.shared))
+            if not self.engine.busy:
+                break
+            for end in self.engine.ended(timeout=0.5):
+                _count(summary, end, self.folder.store.folder)
+                self._measure(end)
+                self.display.ended(by_id[end.spec.run_id], end)
+            self.display.tick(summary, running(self.folder.store.folder / "live"), self._left(len(runs)))
+        summary.seconds = time.monotonic() - started
+
+    def _left(self, runs: int) -> float | None:
+        ended = runs - self.summary.left
+        return self.summary.seconds / ended * self.summary.left if ended else None
+
+    def _measure(self, end: Ended) -> None:
+        record = self.folder.store.read(end.spec.run_id) if end.outcome == "done" else None
+        if isinstance(record, RunRecord):
+            kind = costs.kind_of(end.spec, self.place.device, shared=self.shared)
+            rates = costs.rates_of(record, end.seconds, image_bytes(self.folder.resolved))
+            self.summary.measured.setdefault(kind, []).append(rates)
 
 
 def _limit_reached(options: Options, summary: Summary, elapsed: float) -> str | None:

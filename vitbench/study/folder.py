@@ -68,6 +68,18 @@ class StudyFolder:
                 Mistake("", f"missing or damaged; `vitbench run {loaded.name}` writes it again")]) from None
         return cls(folder.name, loaded.study, names, ResultStore(folder))
 
+    def exploratory(self) -> str | None:
+        """A sentence where seeds were added after the first run without a declared look (protocol rule 22)."""
+        earlier = [parsed for path in sorted((self.store.folder / "earlier").glob("*.yaml"))
+                   if (parsed := _mapping(path.read_bytes())) is not None]
+        fewer = [len(seeds) for form in earlier if isinstance(seeds := form.get("seeds"), list)
+                 and not set(self.study.seeds) <= set(seeds)]
+        declared = bool(self.study.looks) and all(form.get("looks") == list(self.study.looks) for form in earlier)
+        if not fewer or declared:
+            return None
+        return (f"Seeds were added after the study was first run with {min(fewer)}, and no look was declared: "
+                "verdicts on it are exploratory.")
+
     def write(self, plugins: dict[str, Path]) -> list[str]:
         """Write study.yaml, resolved.json and the plug-ins byte by byte; what changed since the study was last run.
 
@@ -96,13 +108,19 @@ class StudyFolder:
 
 def _changes(before: bytes, new: dict[str, Any]) -> list[str]:
     """'recipe.learning_rate: 0.001 -> 0.003' for each key that differs; a damaged file is said to be one."""
-    try:
-        old = parse(before.decode(), [])
-    except (YamlRefused, UnicodeDecodeError):
-        old = None
-    if not isinstance(old, dict):
+    old = _mapping(before)
+    if old is None:
         return ["study.yaml was damaged; it is kept under earlier/"]
     return list(_differences(_by_label(old), _by_label(new)))
+
+
+def _mapping(text: bytes) -> dict[str, Any] | None:
+    """A study file's content; None where it is none."""
+    try:
+        content = parse(text.decode(), [])
+    except (YamlRefused, UnicodeDecodeError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _by_label(content: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from vitbench import subset
 from vitbench.config import BadStudy, Loaded, Mistake, Study, mistake
 from vitbench.datasets import DATASETS, DatasetMeta
-from vitbench.grid import ModelFacts, Resolved, recipe_of
+from vitbench.grid import BadSelection, ModelFacts, Resolved, expand, recipe_of, select
 from vitbench.models import MODELS, ModelError, resolve
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.spec import named_version
@@ -50,9 +50,23 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     mistakes = mistakes or unknown
     if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
-    return study, Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
-                           test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
-                           plugins=loaded.plugin_hashes())
+    names = Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
+                     test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
+                     plugins=loaded.plugin_hashes(), split=dataset.split, duplicates=dataset.duplicates)
+    mistakes += _priority_mistakes(study, names)
+    if mistakes:
+        raise BadStudy(loaded.source, mistakes)
+    return study, names
+
+
+def _priority_mistakes(study: Study, names: Resolved) -> list[Mistake]:
+    mistakes, runs = [], expand(study, names) if study.priority else []
+    for position, selection in enumerate(study.priority):
+        try:
+            select(runs, selection)
+        except BadSelection as error:
+            mistakes.append(Mistake(f"priority[{position}]", str(error)))
+    return mistakes
 
 
 def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:

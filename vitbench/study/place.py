@@ -15,6 +15,7 @@ class Machine:
     """What a worker found on this machine."""
 
     cuda: str | None  # name of the first CUDA device, None where there is none
+    devices: int = 0  # CUDA devices
 
 
 def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str) -> Execution:

@@ -11,9 +11,8 @@ from torch import Tensor
 from vitbench import subset
 from vitbench.datasets import Arrays
 from vitbench.streams import Streams
+from vitbench.training.schedule import SAMPLE
 
-# Images of each part that inner curve points look at. Harms rest on validation and test; clean train is only drawn.
-SAMPLE = {"train": 500, "val": 1000, "test": 1000}
 TEST_SAMPLE_SEED = 0  # one fixed sample of a dataset's test split for all runs
 
 
@@ -42,6 +41,7 @@ class Resident:
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
                  device: torch.device) -> None:
         rng = streams.sample_rng()
+        self.memory_format = torch.contiguous_format
 
         def part(name: str, indices: np.ndarray) -> Part:
             return Part.of(name, arrays.train_images[indices], arrays.train_labels[indices], rng, device)
@@ -58,8 +58,9 @@ class Resident:
         self._streams = streams
         self._order = lru_cache(maxsize=2)(self._epoch_order)
 
-    def _epoch_order(self, epoch: int) -> np.ndarray:
-        return self._streams.epoch_order(epoch, len(self.train.labels_N))
+    def _epoch_order(self, epoch: int) -> Tensor:
+        # On the device once a pass: a copy in each step would make the GPU wait for the CPU.
+        return torch.from_numpy(self._streams.epoch_order(epoch, len(self.train.labels_N))).to(self._labels.device)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Normalised images and labels of one step: the next `batch_size` of the shuffled passes over the
@@ -69,12 +70,12 @@ class Resident:
         last = first + self.batch_size
         passes = [self._order(e)[max(first - e * images, 0):last - e * images]
                   for e in range(first // images, (last - 1) // images + 1)]
-        chosen = torch.from_numpy(passes[0] if len(passes) == 1 else np.concatenate(passes)).to(self._labels.device)
+        chosen = passes[0] if len(passes) == 1 else torch.cat(passes)
         return self.normalised(self.train.images[chosen]), self._labels[chosen]
 
     def normalised(self, images: Tensor) -> Tensor:
         """uint8 images as float32 with mean 0 and deviation 1 a channel over the training part."""
-        return (images.float() - self._mean) * self._inverse_deviation
+        return ((images.float() - self._mean) * self._inverse_deviation).contiguous(memory_format=self.memory_format)
 
 
 def statistics(images: np.ndarray) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,12 @@
-"""When a run steps, how fast, and where its curve is measured: pure functions of the step."""
+"""When a run steps, how fast, and where its curve is measured and on how much: pure functions, without torch."""
 
 from math import cos, pi
 
 from vitbench.spec import Recipe
 
 LOG_POINTS, SHARES = 8, 10
+# Images of each part that inner curve points look at. Harms rest on validation and test; clean train is only drawn.
+SAMPLE = {"train": 500, "val": 1000, "test": 1000}
 
 
 def curve_points(steps: int) -> list[int]:
@@ -12,6 +14,15 @@ def curve_points(steps: int) -> list[int]:
     log_spaced = {round(steps ** (k / (LOG_POINTS - 1))) for k in range(LOG_POINTS)}
     tenths = {-(-steps * k // SHARES) for k in range(1, SHARES + 1)}
     return sorted(log_spaced | tenths)
+
+
+def images_evaluated(steps: int, images: dict[str, int]) -> int:
+    """Images that a run evaluates: a sample of each part at inner curve points, all of them at the last.
+
+    `images` counts 'train', 'val' and 'test'.
+    """
+    sampled = sum(min(images[part], SAMPLE[part]) for part in SAMPLE)
+    return (len(curve_points(steps)) - 1) * sampled + sum(images.values())
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:

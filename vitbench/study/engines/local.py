@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Task:
     folder: Path
     plugins: tuple[Path, ...]
     shared: bool
+    trial: bool = False  # only its costs are wanted
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,15 @@ class Ended:
     spec: RunSpec
     outcome: str
     reason: str | None
+    seconds: float  # from the driver's decision to the answer
+
+
+@dataclass(frozen=True)
+class _Running:
+    process: ForkServerProcess
+    task: Task
+    started: float
+    slot: int  # 0 to workers - 1
 
 
 class WorkerDied(ValueError):
@@ -55,12 +66,15 @@ class WorkerDied(ValueError):
 
 
 class LocalEngine:
-    """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs."""
+    """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs.
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    `workers` may be set once the machine is known. On CUDA they are spread over `devices`.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers, self.devices = workers, 0
         self._context = multiprocessing.get_context("forkserver")
-        self._running: dict[Connection, tuple[ForkServerProcess, Task]] = {}
+        self._running: dict[Connection, _Running] = {}
 
     def __enter__(self) -> "LocalEngine":
         set_switches(threads=1)  # before the server imports torch
@@ -74,10 +88,10 @@ class LocalEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, _task in self._running.values():
-            process.kill()
-        for process, _task in self._running.values():
-            process.join()
+        for run in self._running.values():
+            run.process.kill()
+        for run in self._running.values():
+            run.process.join()
         self._running.clear()
 
     def inspect(self, dataset: str, plugins: tuple[Path, ...]) -> Machine:
@@ -117,14 +131,17 @@ class LocalEngine:
 
     def start(self, task: Task) -> None:
         """Begin a task in a worker of its own."""
-        connection, process = self._start(_work, task)
-        self._running[connection] = (process, task)
+        started, taken = time.monotonic(), {run.slot for run in self._running.values()}
+        slot = next(i for i in range(self.workers) if i not in taken)
+        connection, process = self._start(_work, task, visible_devices(task.place.device, slot, self.devices))
+        self._running[connection] = _Running(process, task, started, slot)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
         """Tasks that ended within `timeout` seconds. A worker that died gives `failed`, and its failure is stored."""
         for ready in wait(list(self._running), timeout):
             assert isinstance(ready, Connection)
-            process, task = self._running.pop(ready)
+            run = self._running.pop(ready)
+            process, task = run.process, run.task
             try:
                 outcome, reason = ready.recv()
             except (EOFError, OSError):
@@ -134,7 +151,7 @@ class LocalEngine:
             process.join()
             ready.close()
             LiveFile(task.folder / "live", task.spec.run_id).remove()
-            yield Ended(task.spec, outcome, reason)
+            yield Ended(task.spec, outcome, reason, time.monotonic() - run.started)
 
 
 def _cause(process: ForkServerProcess) -> str:
@@ -160,18 +177,29 @@ def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> Non
         for path in plugins:
             load_plugin(path)
         datasets.load(dataset)
-        _tell(answer, Machine(torch.cuda.get_device_name(0) if torch.cuda.is_available() else None))
+        devices = torch.cuda.device_count()
+        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices))
     except (datasets.DatasetError, PluginError) as error:
         _tell(answer, str(error))
     except Exception as error:
         _tell(answer, f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}")
 
 
-def _work(task: Task, answer: Connection) -> None:
+def visible_devices(device: str, slot: int, devices: int) -> str | None:
+    """CUDA_VISIBLE_DEVICES of the worker in `slot`: one device, in turn; None leaves it as it is."""
+    if device == "cpu":
+        return ""  # else each optimiser step looks for a driver: 0.5 ms
+    if devices < 2:
+        return None
+    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return (allowed.split(",") if allowed else [str(i) for i in range(devices)])[slot % devices]
+
+
+def _work(task: Task, visible: str | None, answer: Connection) -> None:
     """In a worker: one run from its specification to its stored record."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
-    if task.place.device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # else each optimiser step looks for a driver: 0.5 ms
+    if visible is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
     from vitbench.training.run import run_one
 
     spec, started = task.spec, datetime.now(UTC)
@@ -193,7 +221,7 @@ def _work(task: Task, answer: Connection) -> None:
     try:
         for path in task.plugins:
             load_plugin(path)
-        finished = run_one(spec, task.place, shared=task.shared, on_start=on_start, on_point=on_point)
+        finished = run_one(spec, task.place, shared=task.shared, trial=task.trial, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
         _tell(answer, _store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))

@@ -1,0 +1,162 @@
+"""The cost file and the forecast made from it, without an engine."""
+
+import getpass
+import json
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.report.factory import failure, record, resolved, study
+from vitbench.config import Study
+from vitbench.grid import Run, expand
+from vitbench.record import RunRecord
+from vitbench.report.cells import cells
+from vitbench.report.frame import build
+from vitbench.store import ResultStore
+from vitbench.study import costs
+from vitbench.study.costs import Rates
+from vitbench.study.folder import StudyFolder
+from vitbench.study.forecast import expected, peak_bytes, wall_seconds
+from vitbench.study.plan import plan
+from vitbench.study.resolution import deviations, resolution
+
+RATES = Rates(train_images_per_second=1000.0, eval_images_per_second=5000.0, overhead_seconds=0.25,
+              base_memory_bytes=400_000_000, macs=1000, runs=3)
+
+
+def runs_of(of: Study) -> list[Run]:
+    return expand(of, resolved(of))
+
+
+def known(of: Study, **changes: float) -> dict[str, list[Rates]]:
+    return {costs.kind_of(run.spec, "cpu", shared=True): [RATES.model_copy(update=changes)] for run in runs_of(of)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudyFolder:
+    of = study()
+    made = StudyFolder("quick", of, resolved(of), ResultStore(tmp_path / "quick"))
+    made.store.prepare()
+    return made
+
+
+def test_a_run_takes_its_training_its_evaluation_and_its_overhead(folder: StudyFolder, tmp_path: Path) -> None:
+    costs.keep(tmp_path, known(folder.study))
+    run = next(run for run in folder.runs if run.spec.share == "1")
+    found = expected(run, folder.resolved, costs.read(tmp_path), "cpu", shared=True)
+    assert found is not None
+    # 300 steps of 64; 16 inner points look at 500 + 284 + 360 images, the last one at 1153 + 284 + 360.
+    assert found.seconds == pytest.approx(300 * 64 / 1000 + (16 * 1144 + 1797) / 5000 + 0.25)
+    assert found.peak_memory_bytes == 400_000_000 + 1797 * 64
+    assert expected(run, folder.resolved, costs.read(tmp_path), "cuda", shared=True) is None
+    assert expected(run, folder.resolved, costs.read(tmp_path), "cpu", shared=False) is None
+
+
+@pytest.mark.parametrize(("runs", "workers", "seconds"), [
+    ([], 2, 0), ([3, 1], 1, 4), ([3, 1, 1], 2, 3), ([1, 1, 3], 2, 4), ([5], 3, 5), ([2, 2, 2, 2], 2, 4),
+])
+def test_wall_time_is_that_of_starting_each_run_on_the_first_free_worker(runs: list[float], workers: int,
+                                                                         seconds: float) -> None:
+    assert wall_seconds(runs, workers) == seconds
+
+
+def test_memory_is_that_of_the_largest_runs_at_once() -> None:
+    assert peak_bytes([1, 5, 3], 2) == 8
+    assert peak_bytes([4], 2) == 4
+
+
+def test_new_rates_take_the_place_of_older_ones_and_others_stay(tmp_path: Path) -> None:
+    costs.keep(tmp_path, {"a": [RATES], "b": [RATES]}, start_seconds=5.0)
+    costs.keep(tmp_path, {"a": [RATES.model_copy(update={"overhead_seconds": s}) for s in (1.0, 2.0, 9.0)]})
+    found = costs.read(tmp_path)
+    assert found.kinds["a"].overhead_seconds == 2.0
+    assert found.kinds["a"].runs == 9
+    assert found.kinds["b"] == RATES
+    assert found.start_seconds == 5.0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"machine": "another", "kinds": {}}', '{"machine": 3}'])
+def test_costs_that_are_damaged_or_another_machines_are_not_used(tmp_path: Path, text: str) -> None:
+    costs.keep(tmp_path, {"a": [RATES]})
+    (tmp_path / costs.FILE).write_text(text)
+    assert costs.read(tmp_path).kinds == {}
+    costs.keep(tmp_path, {"b": [RATES]})
+    assert set(costs.read(tmp_path).kinds) == {"b"}
+
+
+def test_the_cost_file_names_no_host(tmp_path: Path) -> None:
+    costs.keep(tmp_path, {"a": [RATES]})
+    text = (tmp_path / costs.FILE).read_text()
+    assert socket.gethostname() not in text
+    assert f'"{getpass.getuser()}"' not in text
+
+
+def test_a_kind_is_named_by_what_decides_its_rates() -> None:
+    def kind(**values: object) -> str:
+        run = runs_of(study(**{"models": ["convnet:xs"], "fractions": [0.1], **values}))[-1]
+        return costs.kind_of(run.spec, "cpu", shared=True)
+
+    assert kind() == kind(seeds=5) == kind(fractions=[1]) == kind(budgets=[{"epochs": 3}])
+    assert len({kind(), kind(recipe={"batch_size": 8}), kind(recipe={"precision": "bf16"}), kind(models=["mlp:s"]),
+                kind(models=[{"name": "convnet", "size": "xs", "width": 9}])}) == 5
+
+
+def test_a_plan_of_measured_kinds_has_seconds_and_one_of_others_names_them(folder: StudyFolder, tmp_path: Path) -> None:
+    assert plan(folder, 2, deviation=None).unmeasured == ("token_transformer:xs", "convnet:xs")
+    costs.keep(tmp_path, known(folder.study), start_seconds=4.0, closing_seconds=2.0)
+    found = plan(folder, 2, deviation=None)
+    assert found.unmeasured == ()
+    assert found.seconds is not None
+    each = [expected(run, folder.resolved, costs.read(tmp_path), "cpu", shared=True) for run in folder.runs]
+    assert found.seconds == pytest.approx(6.0 + wall_seconds([one.seconds for one in each if one], 2))
+    assert found.totals.to_do == 12
+
+
+def test_done_and_failed_runs_are_not_planned_again(folder: StudyFolder, tmp_path: Path) -> None:
+    costs.keep(tmp_path, known(folder.study))
+    for run in folder.runs[:5]:
+        folder.store.write(record(run, folder.resolved), None)
+    folder.store.write_failure(failure(folder.runs[5]))
+    found = plan(folder, 2, deviation=None).totals
+    assert (found.runs, found.done, found.failed, found.to_do) == (12, 5, 1, 6)
+
+
+def test_one_run_left_is_planned_on_one_worker(folder: StudyFolder) -> None:
+    for run in folder.runs[:-1]:
+        folder.store.write(record(run, folder.resolved), None)
+    assert plan(folder, 8, deviation=None).workers == 1
+
+
+def test_deviations_are_of_paired_differences_between_models_under_one_condition() -> None:
+    of = study(fractions=[0.1])
+    by_id = {run.spec.run_id: run for run in runs_of(of)}
+    lead = {"token_transformer:xs": (0.6, 0.7, 0.8), "convnet:xs": (0.7, 0.81, 0.93)}
+
+    def read(run_id: str) -> RunRecord:
+        run = by_id[run_id]
+        return record(run, resolved(of), test_accuracy=lead[run.label][run.spec.seed])
+
+    # Pairing takes out what a seed does to both: differences are -.10, -.11 and -.13.
+    (found,) = deviations(cells(build("quick", by_id.values(), read, resolved(of), of.fit)))
+    assert found == pytest.approx(0.0152752523)
+
+
+def test_resolution_needs_two_seeds_and_a_deviation() -> None:
+    assert resolution(1, stated=0.01, earlier=None) is None
+    assert resolution(6, stated=None, earlier=None) is None
+    found = resolution(6, stated=0.015, earlier=None)
+    assert found is not None
+    assert found.difference == pytest.approx(0.0215181717306, rel=1e-5)  # smallest_detectable/n6
+    assert "6 seeds show a difference of 2.2 points" in found.sentence
+    few = resolution(3, stated=0.015, earlier=None)
+    assert few is not None
+    assert "no test is made below 6 seeds" in few.sentence
+
+
+def test_a_plan_as_json_has_what_the_text_has(folder: StudyFolder) -> None:
+    found = json.loads(json.dumps(asdict(plan(folder, 2, deviation=0.02))))
+    assert {"study", "device", "workers", "shares", "models", "seconds", "peak_memory_bytes", "unmeasured",
+            "resolution"} == set(found)
+    assert found["seconds"] is None
