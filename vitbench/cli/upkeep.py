@@ -5,7 +5,25 @@ from typing import Annotated
 
 import typer
 
-from vitbench.cli.app import RESULTS, Results, app, choose
+from vitbench.cli.app import RESULTS, AsJson, DataDir, Results, app, choose, use_data_dir
+
+
+@app.command()
+def doctor(results: Results = RESULTS, data_dir: DataDir = None, as_json: AsJson = False,
+           quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only what is not OK.")] = False) -> None:
+    """Tell what this machine has, what is missing and what to do."""
+    import json
+    from dataclasses import asdict
+
+    from vitbench.cli.doctor import examine, show
+
+    use_data_dir(data_dir)
+    findings = list(examine(results))
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))
+    else:
+        show(findings, quiet=quiet)
+    raise typer.Exit(any(finding.state == "broken" for finding in findings))
 
 
 @app.command()
