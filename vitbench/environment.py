@@ -1,8 +1,10 @@
 """What the machine and the packages were, without names of people, hosts or folders."""
 
+import contextlib
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -53,6 +55,33 @@ def code_version() -> str:
 def usable_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """Memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def memory_limit_bytes(root: Path = Path("/")) -> int | None:
+    """What a container or batch job allows this process, None where that is no less than the machine has."""
+    with contextlib.suppress(OSError):
+        groups = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        limits = [limit for _, kinds, path in groups for limit in _limits(root / "sys/fs/cgroup", kinds, path)]
+        return min((limit for limit in limits if limit < memory_bytes()), default=None)
+    return None
+
+
+def _limits(root: Path, kinds: str, path: str) -> Iterator[int]:
+    """Of a control group and those above it, version 2 (no kinds) or 1; in a container `path` may be the host's."""
+    if kinds and "memory" not in kinds.split(","):
+        return
+    top, name = (root / "memory", "memory.limit_in_bytes") if kinds else (root, "memory.max")
+    own = top / path.lstrip("/")
+    for folder in (own, *own.parents):
+        with contextlib.suppress(OSError, ValueError):  # no such file; 'max'
+            yield int((folder / name).read_text())
+        if folder == top:
+            return
 
 
 def _processor() -> str:

@@ -47,6 +47,7 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
     "schema": (["schema"], "convnet:xs"),
+    "prune": (["prune", "trial"], "prune"), "status as json": (["status", "trial", "--json"], "totals"),
     "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
 }
 

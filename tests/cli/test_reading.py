@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.driver import vitbench
 from tests.report.factory import record, resolved, study
+from vitbench.cli.prune import size
 from vitbench.live import Progress
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
@@ -56,6 +57,7 @@ def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
     (("run", "quick", "--only", "modle=x"), "Did you mean 'model'?"),
     (("run", "quick", "seeds"), "write key=value"),
     (("plan",), "Missing argument 'STUDY'"),
+    (("prune", "quik"), "quik: no results in results; there are: quick"),
     (("rn",), "No such command 'rn'"),
 ])
 def test_bad_input_is_one_message_and_status_2(results: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -127,3 +129,35 @@ def test_a_run_under_two_labels_is_planned_once(tmp_path: Path) -> None:
     counts = {line.split()[0]: line.split()[1:] for line in ended.stdout.splitlines()}
     assert counts["again"][:4] == counts["all"][:4] == ["6", "0", "0", "6"]
     assert "6 runs stand under a second label; they are done once" in ended.stdout
+
+
+def test_prune_shows_first_and_removes_only_with_yes(results: Path) -> None:
+    home = results / "results" / "quick"
+    study = home / "study.yaml"
+    study.write_text(study.read_text().replace("- 0\n- 1\n- 2\n", "- 0\n- 1\n"))
+    shown = vitbench("prune", cwd=results)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[1].split()[:7] == ["quick", "runs", "of", "an", "earlier", "form", "4"]
+    assert shown.stdout.splitlines()[-1].startswith("could go: 4 items, ")
+    assert len(list((home / "runs").iterdir())) == 12
+    (gone,) = vitbench("prune", "quick", "--yes", "-q", cwd=results).stdout.splitlines()
+    assert gone == shown.stdout.splitlines()[-1].replace("could go", "gone").partition(";")[0]
+    assert len(list((home / "runs").iterdir())) == 8
+    assert vitbench("prune", "quick", cwd=results).stdout == "nothing to prune\n"
+
+
+def test_prune_touches_nothing_while_a_driver_is_at_work(results: Path) -> None:
+    home = results / "results" / "quick"
+    (home / "live").mkdir()
+    (home / "live" / "x.json").touch()
+    with ResultStore(home).locked():
+        ended = vitbench("prune", "--yes", cwd=results)
+    assert ended.returncode == 2
+    assert "is in use by another driver" in ended.stderr
+    assert (home / "live" / "x.json").exists()
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"),
+                                             (999_960, "1.0 MB"), (2_340_000_000, "2.3 GB"), (5e12, "5000.0 GB")])
+def test_sizes_are_told_in_powers_of_a_thousand(count: int, text: str) -> None:
+    assert size(count) == text

@@ -5,7 +5,25 @@ from typing import Annotated
 
 import typer
 
-from vitbench.cli.app import app, choose
+from vitbench.cli.app import RESULTS, AsJson, DataDir, Results, app, choose, use_data_dir
+
+
+@app.command()
+def doctor(results: Results = RESULTS, data_dir: DataDir = None, as_json: AsJson = False,
+           quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only what is not OK.")] = False) -> None:
+    """Tell what this machine has, what is missing and what to do."""
+    import json
+    from dataclasses import asdict
+
+    from vitbench.cli.doctor import examine, show
+
+    use_data_dir(data_dir)
+    findings = list(examine(results))
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))
+    else:
+        show(findings, quiet=quiet)
+    raise typer.Exit(any(finding.state == "broken" for finding in findings))
 
 
 @app.command()
@@ -35,3 +53,20 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's .
     from vitbench.cli.check import check_model
 
     raise typer.Exit(check_model(file))
+
+
+@app.command()
+def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Default: all in the results "
+                                                      "folder.")] = None,
+          results: Results = RESULTS,
+          yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, only show it.")] = False,
+          logits: Annotated[bool, typer.Option("--logits", help="Test logits of the study's runs too: a metric added "
+                                               "later cannot be had of these runs.")] = False,
+          quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the total.")] = False) -> None:
+    """Show what nothing needs any more and how much disk it takes; with --yes remove it."""
+    from vitbench.cli import prune
+    from vitbench.cli.commands import output
+    from vitbench.study.folder import StudyFolder
+
+    folders = [StudyFolder.open(study, results)] if study else list(prune.studies(results))
+    prune.prune(output(), folders, logits=logits, really=yes, quiet=quiet)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -21,6 +22,11 @@ class DatasetError(ValueError):
     """A dataset that cannot be had as declared; the message names what was expected and what was found."""
 
 
+def _not_known() -> str | None:
+    """For datasets that cannot tell before they are fetched."""
+    return None
+
+
 @dataclass(frozen=True)
 class DatasetMeta:
     """What is known about a dataset before reading it (protocol rules 4, 5 and 6)."""
@@ -37,6 +43,7 @@ class DatasetMeta:
     keeps_labels: tuple[str, ...]  # augmentations that leave a label true
     sha256: str  # of the unpacked arrays, see `content_sha256`
     duplicates: Duplicates  # of the unpacked arrays, see `count_duplicates`
+    at_hand: Callable[[], str | None] = _not_known  # where its files lie on this machine; a look, nothing is checked
 
     @property
     def num_classes(self) -> int:
@@ -80,6 +87,17 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vitbench"
 
 
+def where(name: str) -> str | None:
+    """Where the dataset lies on this machine, None where it would have to be fetched. Nothing is read or checked."""
+    meta = DATASETS.get(name).meta
+    cached = all((_cache_of(name) / f"{part}.npy").is_file() for part in PARTS)
+    return f"in the cache, {_cache_of(name)}" if cached else meta.at_hand()
+
+
+def _cache_of(name: str) -> Path:
+    return cache_folder() / f"{name}@{DATASETS.get(name).meta.version}"
+
+
 def load(name: str) -> Arrays:
     """The dataset's arrays, checked against its declaration. Raises DatasetError on any difference.
 
@@ -87,7 +105,7 @@ def load(name: str) -> Arrays:
     counted when the cache is filled, since the checksum decides them.
     """
     entry = DATASETS.get(name)
-    folder = cache_folder() / f"{name}@{entry.meta.version}"
+    folder = _cache_of(name)
     arrays = _cached(folder)
     if arrays is not None and content_sha256(arrays) == entry.meta.sha256:
         return arrays

@@ -22,6 +22,14 @@ class Published:
     debian_folder: Path
     torchvision_class: str
 
+    def at_hand(self) -> str | None:
+        """The first folder that holds all four files; they are not read."""
+        given = os.environ.get("VITBENCH_DATA")
+        for place in self._places(Path(given)) if given else [self.debian_folder]:
+            if all((place / f"{file.name}.gz").is_file() or (place / file.name).is_file() for file in self.files):
+                return str(place)
+        return None
+
     def arrays(self) -> Arrays:
         """The verified arrays, images with a channel axis.
 
@@ -37,9 +45,12 @@ class Published:
                                "by --data-dir or VITBENCH_DATA; or, with neither set, a network, where torchvision "
                                "downloads them") from None
 
-    def _given(self, folder: Path) -> Arrays:
+    def _places(self, folder: Path) -> list[Path]:
         # The folder itself last: there, files of these names may be another dataset's, such as MNIST's.
-        places = [folder / self.debian_folder.name, folder / self.torchvision_class / "raw", folder]
+        return [folder / self.debian_folder.name, folder / self.torchvision_class / "raw", folder]
+
+    def _given(self, folder: Path) -> Arrays:
+        places = self._places(folder)
         for place in places:
             arrays = self._found(place)
             if arrays:

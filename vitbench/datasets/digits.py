@@ -19,6 +19,7 @@ META = DatasetMeta(
     keeps_labels=("shift",),  # not flip: a mirrored digit is another sign
     duplicates=Duplicates(test_in_train=0, within_train=0),
     sha256="51216318dce5b220efe1a6034c435fe4b7ebd4b9715444382679f43e0fb65fb1",
+    at_hand=lambda: "bundled with scikit-learn",
 )
 
 

@@ -37,6 +37,7 @@ META = DatasetMeta(
     keeps_labels=("flip", "shift"),
     duplicates=Duplicates(test_in_train=0, within_train=0),
     sha256="4d4827415616c3a9a6014128a97566d690012807d3445dce979d43b38294029b",
+    at_hand=PUBLISHED.at_hand,
 )
 
 

@@ -1,0 +1,113 @@
+"""What of a study's results folder nothing needs any more, and how it goes."""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from vitbench.record import DamagedRecord, ForeignRecord
+from vitbench.spec import NUMERICS
+from vitbench.store import FAILURE, LOGITS, RECORD
+from vitbench.study.folder import StudyFolder
+
+_NAMED = re.compile(rb'"([0-9a-f]{16}|[0-9a-f]{64})"')
+_TEMPORARY = re.compile(r"\..+\.\d+")  # of store.write_atomically: .table.md.4711
+_STILL_WRITING_SECONDS = 3600.0  # `report` writes without the lock
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file or folder that can go."""
+
+    kind: str
+    path: Path
+
+    @cached_property
+    def bytes(self) -> int:
+        """Of all its files."""
+        if self.path.is_symlink() or self.path.is_file():
+            return self.path.lstat().st_size
+        return sum(p.lstat().st_size for p in self.path.rglob("*") if not p.is_dir())
+
+    def remove(self) -> None:
+        """Ended at any moment, it leaves a folder that can be read: a run is hidden before it is taken apart."""
+        if self.path.is_symlink() or self.path.is_file():
+            self.path.unlink(missing_ok=True)
+            return
+        hidden = self.path.with_name(f".{self.path.name.lstrip('.')}.{os.getpid()}")
+        self.path.rename(hidden)
+        shutil.rmtree(hidden)
+
+
+def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], list[str]]:
+    """What can go, runs first, and a line for each run that is kept though no table shows it.
+
+    Never a record of the present study, nor one of another version. Only for the holder of the lock.
+    """
+    home, runs = folder.store.folder, folder.store.runs
+    orphans, kept = _orphans(folder)
+    stays = sorted(folder.store.ids() - orphans)
+    found = [Leftover("runs of an earlier form", runs / run_id) for run_id in sorted(orphans)]
+    if logits:
+        found += [Leftover("logits", runs / i / LOGITS) for i in stays if (runs / i / LOGITS).is_file()]
+    found += [Leftover("replaced runs", path) for path in _entries(home / "replaced")]
+    found += [Leftover("damaged records", path) for path in _entries(home / "damaged")]
+    found += [Leftover("half-written", path) for path in _half_written(folder)]
+    found += [Leftover("live files", path) for path in _entries(home / "live")]
+    return found + list(_unnamed(folder, stays)), kept
+
+
+def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
+    orphans, kept = set(), []
+    for run_id in sorted(folder.orphans()):
+        try:
+            ended = folder.store.read(run_id)
+        except ForeignRecord as error:
+            kept.append(str(error))
+        except KeyError:
+            kept.append(f"runs/{run_id} is no run's folder")
+        except DamagedRecord:
+            orphans.add(run_id)
+        else:
+            if ended.spec.numerics == NUMERICS:
+                orphans.add(run_id)
+            else:  # a newer vitbench gives all runs of the study new ids: the old ones are no leftovers
+                kept.append(f"run {run_id} was computed with numerics {ended.spec.numerics}; this version's are "
+                            f"{NUMERICS}")
+    return orphans, kept
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+
+
+def _half_written(folder: StudyFolder) -> Iterator[Path]:
+    home, runs = folder.store.folder, folder.store.runs
+    yield from (path for path in _entries(runs) if path.name.startswith("."))
+    for place in (home, home / "subsets", home / "environments", home / "plugins", home / "earlier"):
+        for path in _entries(place):
+            with contextlib.suppress(FileNotFoundError):  # written whole in this moment
+                if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _STILL_WRITING_SECONDS:
+                    yield path
+
+
+def _unnamed(folder: StudyFolder, stays: Iterable[str]) -> Iterator[Leftover]:
+    """Subsets, environments and copies of plug-ins that nothing kept names. Records are read as text, so that those
+    of another version count."""
+    home = folder.store.folder
+    files = [home / "execution.json", *(folder.store.runs / i / name for i in stays for name in (RECORD, FAILURE))]
+    named = {name.decode() for file in files if file.is_file() for name in _NAMED.findall(file.read_bytes())}
+    for kind in ("subsets", "environments"):
+        yield from (Leftover(f"{kind} of no run", path) for path in _entries(home / kind)
+                    if path.suffix == ".json" and not path.name.startswith(".") and path.stem not in named)
+    named |= set(folder.resolved.plugins.values())
+    of_study = {Path(name).name for name in folder.study.plugins}
+    yield from (Leftover("plug-ins of no run", path) for path in _entries(home / "plugins")
+                if path.suffix == ".py" and path.is_file() and path.name not in of_study
+                and hashlib.sha256(path.read_bytes()).hexdigest() not in named)
