@@ -18,7 +18,7 @@ def test_a_new_study_is_accepted_by_plan(tmp_path: Path) -> None:
     assert "vitbench run" in vitbench("new", "study", "mine", cwd=tmp_path).stdout
     ended = vitbench("plan", "mine.yaml", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("token_transformer:xs") == 1
+    assert "token_transformer:xs" in ended.stdout
 
 
 def test_a_new_model_trains_in_a_new_study(tmp_path: Path) -> None:
