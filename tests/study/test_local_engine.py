@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.driver import until
 from vitbench.cli.errors import explained
 from vitbench.study.engines.local import LocalEngine, WorkerDied
 
@@ -42,3 +43,24 @@ def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) ->
     with LocalEngine(1) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
         engine.inspect("digits", (plugin,))
     assert explained(caught.value) is not None
+
+
+SLOW_READER = """
+import tempfile, time
+from pathlib import Path
+with tempfile.TemporaryDirectory(dir=Path(__file__).parent):
+    Path(__file__).with_name("begun").touch()
+    time.sleep(100)
+"""
+
+
+def test_ctrl_c_while_the_dataset_is_being_had_ends_at_once_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_READER)
+    code = DRIVER.replace('"digits", ()', f'"digits", (__import__("pathlib").Path({str(tmp_path / "slow.py")!r}),)')
+    with subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, start_new_session=True) as driver:
+        until((tmp_path / "begun").exists)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, errors = driver.communicate(timeout=60)
+    assert "Traceback" not in errors
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__") == ["begun", "slow.py"]

@@ -105,6 +105,9 @@ class LocalEngine:
         except EOFError:
             process.join()  # only then is its exit status known
             raise WorkerDied(f"the first worker died ({_cause(process)}) while reading dataset {dataset!r}") from None
+        except KeyboardInterrupt:
+            process.terminate()  # it may be downloading
+            raise
         finally:
             process.join()
             connection.close()
@@ -171,6 +174,7 @@ def _tell(answer: Connection, what: object) -> None:
 def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> None:
     """In a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
     import torch
 
     try:
