@@ -8,7 +8,7 @@ from typing import Any
 
 from vitbench.config import ModelEntry, Study
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal
+from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal, split_version
 
 
 class BadSelection(ValueError):
@@ -92,6 +92,11 @@ def recipe_of(study: Study, entry: ModelEntry) -> Recipe:
 
 
 _ONLY = ("model", "fraction", "images_per_class", "seed", "regime", "budget", "setting")
+
+
+def model_of(run: Run) -> tuple[str, str | None, dict[str, Any]]:
+    """Name, size and options: what builds the run's model."""
+    return split_version(run.spec.model)[0], run.spec.size, run.spec.options
 
 
 def select(runs: list[Run], only: str | None) -> list[Run]:

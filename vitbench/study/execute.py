@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Protocol
 
 from vitbench.environment import code_version, usable_cores
-from vitbench.grid import Run, by_priority, distinct
+from vitbench.grid import Run, by_priority, distinct, model_of
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
 from vitbench.study import costs
 from vitbench.study.engines.local import Ended, LocalEngine, Task
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import expected, image_bytes, wall_seconds
+from vitbench.study.forecast import Expected, expected, image_bytes, together
+from vitbench.study.memory import refuse_too_large
 from vitbench.study.place import choose_place
 
 
@@ -129,14 +130,17 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
     began = time.monotonic()
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
     with LocalEngine() as engine:
-        machine = engine.inspect(folder.study.dataset, plugins)
+        machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         engine.devices = machine.devices
         engine.workers = min(options.workers_on(place.device, machine.devices), len(todo))
         driver = _Driver(folder, engine, place, plugins, options, display, summary)
-        summary.forecast_seconds = driver.forecast(todo)
-        forecast = "" if summary.forecast_seconds is None else f"; forecast: {summary.forecast_seconds:.0f} s"
-        display.note(f"{engine.workers} at a time on {place.device}{forecast}")
+        forecast = driver.forecast(todo)
+        if place.device == "cpu":
+            refuse_too_large(todo, machine.costs, forecast, engine.workers)
+        summary.forecast_seconds = together(forecast, engine.workers)
+        seconds = "" if summary.forecast_seconds is None else f"; forecast: {summary.forecast_seconds:.0f} s"
+        display.note(f"{engine.workers} at a time on {place.device}{seconds}")
         summary.start_seconds = time.monotonic() - began
         driver.drive(todo)
 
@@ -158,11 +162,10 @@ class _Driver:
         """True where runs are computed beside each other on one device."""
         return self.engine.workers > (self.engine.devices if self.place.device == "cuda" else 1)
 
-    def forecast(self, runs: list[Run]) -> float | None:
+    def forecast(self, runs: list[Run]) -> dict[str, Expected | None]:
         known = costs.read(self.folder.store.folder.parent)
-        each = [expected(run, self.folder.resolved, known, self.place.device, shared=self.shared) for run in runs]
-        found = [run.seconds for run in each if run is not None]
-        return wall_seconds(found, self.engine.workers) if len(found) == len(each) else None
+        return {run.spec.run_id: expected(run, self.folder.resolved, known, self.place.device, shared=self.shared)
+                for run in runs}
 
     def drive(self, runs: list[Run]) -> None:
         summary, by_id = self.summary, {run.spec.run_id: run for run in runs}

@@ -1,7 +1,7 @@
 """What the runs of a study will take: seconds and memory, from what earlier runs took."""
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vitbench.datasets import DATASETS
@@ -46,6 +46,12 @@ def wall_seconds(runs: Iterable[float], workers: int) -> float:
     for seconds in runs:
         heapq.heapreplace(free, free[0] + seconds)
     return max(free)
+
+
+def together(runs: Mapping[str, Expected | None], workers: int) -> float | None:
+    """Wall time of runs in this order; None where one was never measured."""
+    known = [run.seconds for run in runs.values() if run is not None]
+    return wall_seconds(known, workers) if len(known) == len(runs) else None
 
 
 def peak_bytes(runs: Iterable[int], workers: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitbench.environment import code_version
-from vitbench.grid import Run
+from vitbench.grid import Run, model_of
 from vitbench.record import Execution, RunRecord
 from vitbench.report.frame import counts_of
 from vitbench.spec import Budget, RunSpec
@@ -41,7 +41,8 @@ def measure(folder: StudyFolder, runs: Iterable[Run], plugins: dict[str, Path], 
     with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(workers) as engine:
         store = ResultStore(Path(temporary) / "trial")
         store.prepare()
-        machine = engine.inspect(folder.study.dataset, tuple(plugins.values()))
+        machine = engine.inspect(folder.study.dataset, tuple(plugins.values()),
+                                 {run.label: model_of(run) for run in by_kind.values()})
         place = choose_place(store, folder.study.device, machine, code_version())
         costs.keep(folder.store.folder.parent, {}, start_seconds=time.monotonic() - began)
         for run in by_kind.values():

@@ -1,10 +1,11 @@
 """Where a study is computed: chosen once, when it starts, and kept when it is resumed."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from vitbench.cost import ModelCost
 from vitbench.environment import describe, environment_id
 from vitbench.record import Execution
 from vitbench.store import ResultStore, StoreError, write_atomically
@@ -16,6 +17,7 @@ class Machine:
 
     cuda: str | None  # name of the first CUDA device, None where there is none
     devices: int = 0  # CUDA devices
+    costs: dict[str, ModelCost] = field(default_factory=dict)  # of the study's models, by label
 
 
 def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str) -> Execution:

@@ -10,7 +10,7 @@ from vitbench.record import Execution
 from vitbench.report.frame import build, counts_of
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import Expected, expected, peak_bytes, wall_seconds
+from vitbench.study.forecast import Expected, expected, peak_bytes, together
 from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
 
@@ -67,13 +67,11 @@ def plan(folder: StudyFolder, workers: int, *, deviation: float | None) -> Plan:
     models = tuple(_of_model(label, count, [each[run.spec.run_id] for run in folder.runs
                                             if run.label == label and run.spec.run_id in each])
                    for label, count in states.items())
-    found = [one for one in each.values() if one is not None]
-    whole = len(found) == len(to_do)
+    seconds, peaks = together(each, workers), [one.peak_memory_bytes for one in each.values() if one is not None]
     beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if to_do else 0
     return Plan(
         folder.name, device, workers, tuple(_shares(folder)), models, _of_model("all", total, list(each.values())),
-        beside + wall_seconds([one.seconds for one in found], workers) if whole else None,
-        peak_bytes([one.peak_memory_bytes for one in found], workers) if whole else None,
+        None if seconds is None else beside + seconds, None if seconds is None else peak_bytes(peaks, workers),
         tuple(model.label for model in models if model.to_do and model.seconds is None),
         _resolution(folder, ended, deviation))
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import forkserver
@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from vitbench import datasets
+from vitbench.cost import ModelCost
 from vitbench.environment import set_switches
 from vitbench.live import LiveFile
+from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, load_plugin
 from vitbench.spec import RunSpec
@@ -61,6 +63,19 @@ class _Running:
     slot: int  # 0 to workers - 1
 
 
+class UnfitModels(ValueError):
+    """Models that cannot be built or run at this study's image size; why, by label."""
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """By label."""
+        found: dict[str, str] = self.args[0]
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(f"model {label!r}: {reason}" for label, reason in self.reasons.items())
+
+
 class WorkerDied(ValueError):
     """A worker ended before it gave an answer."""
 
@@ -94,12 +109,14 @@ class LocalEngine:
             run.process.join()
         self._running.clear()
 
-    def inspect(self, dataset: str, plugins: tuple[Path, ...]) -> Machine:
-        """Load the dataset once, so that no run finds it missing, and look for a CUDA device.
+    def inspect(self, dataset: str, plugins: tuple[Path, ...],
+                models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None) -> Machine:
+        """Load the dataset once, so that no run finds it missing, look for CUDA devices, and try every model.
 
-        Raises DatasetError as the worker did, or WorkerDied.
+        `models` are name, size and options by label. Raises DatasetError, PluginError or UnfitModels as the worker
+        did, or WorkerDied.
         """
-        connection, process = self._start(_inspect, dataset, plugins)
+        connection, process = self._start(_inspect, dataset, plugins, dict(models or {}))
         try:
             answer = connection.recv()
         except EOFError:
@@ -113,7 +130,7 @@ class LocalEngine:
             connection.close()
         if isinstance(answer, Machine):
             return answer
-        raise datasets.DatasetError(answer)
+        raise answer
 
     def _start(self, target: Callable[..., None], *arguments: Any) -> tuple[Connection, ForkServerProcess]:
         ours, theirs = self._context.Pipe(duplex=False)
@@ -171,8 +188,9 @@ def _tell(answer: Connection, what: object) -> None:
         answer.send(what)
 
 
-def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> None:
-    """In a worker."""
+def _inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
+             answer: Connection) -> None:
+    """In a worker: answers with a Machine, or with the exception that says why no run can start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
     import torch
@@ -182,11 +200,24 @@ def _inspect(dataset: str, plugins: tuple[Path, ...], answer: Connection) -> Non
             load_plugin(path)
         datasets.load(dataset)
         devices = torch.cuda.device_count()
-        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices))
-    except (datasets.DatasetError, PluginError) as error:
-        _tell(answer, str(error))
+        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models)))
+    except (datasets.DatasetError, PluginError, UnfitModels) as error:
+        _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
     except Exception as error:
-        _tell(answer, f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}")
+        _tell(answer, datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}"))
+
+
+def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
+    """Costs by label. Raises UnfitModels."""
+    data, costs, unfit = datasets.DATASETS.get(dataset).meta, {}, {}
+    for label, (name, size, options) in models.items():
+        try:
+            costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
+        except ModelError as error:
+            unfit[label] = str(error)
+    if unfit:
+        raise UnfitModels(unfit)
+    return costs
 
 
 def visible_devices(device: str, slot: int, devices: int) -> str | None:
