@@ -9,7 +9,9 @@ from typing import Protocol
 from vitbench.environment import code_version
 from vitbench.grid import Run, distinct
 from vitbench.live import Progress, clear, running
+from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
+from vitbench.spec import split_version
 from vitbench.store import ResultStore, StoreError
 from vitbench.study.engines.local import Ended, LocalEngine, Task
 from vitbench.study.folder import StudyFolder
@@ -111,7 +113,8 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
            summary: Summary) -> None:
     workers = min(options.workers, len(todo))
     display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
-    with LocalEngine(workers) as engine:
+    preload = {module for run in todo for module in MODELS.get(split_version(run.spec.model)[0]).meta.imports}
+    with LocalEngine(workers, sorted(preload)) as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         tasks = [Task(run.spec, place, folder.store.folder, plugins,

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import forkserver
@@ -57,14 +57,14 @@ class WorkerDied(ValueError):
 class LocalEngine:
     """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs."""
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, preload: Iterable[str] = ()) -> None:
+        self.workers, self._preload = workers, [*PRELOADED, *preload]
         self._context = multiprocessing.get_context("forkserver")
         self._running: dict[Connection, tuple[ForkServerProcess, Task]] = {}
 
     def __enter__(self) -> "LocalEngine":
         set_switches(threads=1)  # before the server imports torch
-        self._context.set_forkserver_preload(PRELOADED)
+        self._context.set_forkserver_preload(self._preload)
         # Ctrl-C goes to the whole group: a server that still imports must not end in a traceback.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
