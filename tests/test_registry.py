@@ -199,3 +199,54 @@ def test_a_name_is_nearest_to_itself() -> None:
     assert nearest("convnet", ["mlp", "convnet", "linear"]) == " Did you mean 'convnet'?"
     assert nearest("covnet", ["mlp", "convnet", "linear"]) == " Did you mean 'convnet'?"
     assert nearest("xyz", ["mlp", "convnet", "linear"]) == ""
+
+
+# A file for many names
+
+OPEN = """
+from shelf import THINGS
+from vitbench.registry import UnknownName
+
+COLOURS = ("red", "green")
+
+def meta(name):
+    if name not in COLOURS:
+        raise UnknownName(f"no paint is {name!r}")
+    return f"{name} before it is built"
+
+@THINGS.add_open("paint", lambda: COLOURS, meta)
+def build(name, *rest):
+    return name, rest
+"""
+
+
+@pytest.fixture
+def paints(things: Registry[str], tmp_path: Path) -> Registry[str]:
+    """The three things, and paint in two colours."""
+    load_plugin(plugin(tmp_path, "paint", OPEN))
+    return things
+
+
+def test_a_file_for_many_names_builds_each_of_them(paints: Registry[str], tmp_path: Path) -> None:
+    entry = paints.get("paint/red")
+    assert (entry.name, entry.meta, entry.build(1, 2)) == ("paint/red", "red before it is built", ("red", (1, 2)))
+    assert entry.plugin_sha256 == plugin_sha256(tmp_path / "paint.py")
+    assert paints.open_names("paint") == ("green", "red")
+    assert paints.open_names("apple") is None
+
+
+@pytest.mark.parametrize(("asked", "message"), [
+    ("paint/blue", "no paint is 'blue'"), ("paint/", "no paint is ''"), ("paint/red/dark", "no paint is 'red/dark'"),
+    ("paint", "thing 'paint' stands for many: write paint/NAME"), ("apple/red", "unknown thing 'apple/red'"),
+    ("pain/red", r"unknown thing 'pain/red'; allowed: .*Did you mean 'paint'\?"),
+])
+def test_a_name_that_a_file_for_many_does_not_have_is_refused(paints: Registry[str], asked: str, message: str) -> None:
+    with pytest.raises(UnknownName, match=message):
+        paints.get(asked)
+
+
+def test_a_file_for_many_names_is_named_like_its_file_too(things: Registry[str], tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="'paint' stands in a file named 'other'"):
+        load_plugin(plugin(tmp_path, "other", OPEN))
+    with pytest.raises(PluginError, match="'apple' is the name of one that ships with vitbench"):
+        load_plugin(plugin(tmp_path, "apple", OPEN.replace("paint", "apple")))

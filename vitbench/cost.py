@@ -35,7 +35,8 @@ def count(build: "Callable[[], nn.Module]", image: ImageSpec) -> ModelCost:
 
     # On the CPU fused attention would count as 0; on the meta device it is counted.
     with torch.device("meta"):
-        model = build().eval()
+        # Nothing is differentiated here, and the counter stumbles over parameters that a model passes on as they are.
+        model = build().eval().requires_grad_(False)
         images = torch.empty(1, image.channels, image.size, image.size)
     for module in model.modules():
         module.register_forward_hook(add_output)

@@ -62,7 +62,8 @@ def _expand(study: Study, resolved: Resolved) -> Iterator[Run]:
     for seed, budget, regime, share, entry in product(study.seeds, study.budgets, study.regimes, shares,
                                                       study.models):
         facts = resolved.models[entry.label]
-        used = {name: resolved.plugins[name] for name in (entry.name, study.dataset) if name in resolved.plugins}
+        files = (entry.name.partition("/")[0], study.dataset)
+        used = {file: resolved.plugins[file] for file in files if file in resolved.plugins}
         spec = RunSpec(dataset=resolved.dataset, model=facts.versioned, size=entry.size, options=facts.options,
                        seed=seed, recipe=recipes[entry.label], regime=regime,
                        budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)

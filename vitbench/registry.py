@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -24,10 +25,10 @@ class PluginError(ValueError):
     """A plug-in file that cannot be taken; the message says which and why."""
 
 
-def nearest(name: object, allowed: Iterable[str]) -> str:
-    """' Did you mean ...?' for the allowed name closest to `name`, or an empty string."""
-    near = get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def nearest(name: object, allowed: Iterable[str], *, n: int = 1) -> str:
+    """' Did you mean ...?' for the `n` allowed names closest to `name`, or an empty string."""
+    near = get_close_matches(str(name), list(allowed), n=n, cutoff=0.5)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,39 @@ class Entry(Generic[Meta]):
     plugin_sha256: str | None = None  # None: ships with vitbench, so its version stands for its source
 
 
+@dataclass(frozen=True)
+class OpenEntry(Generic[Meta]):
+    """A plug-in file that stands for many names, each written `file/name`."""
+
+    build: Callable[..., object]  # takes the name before what other builders take
+    names: Callable[[], Iterable[str]]
+    meta: Callable[[str], Meta]  # raises UnknownName for a name that it does not have
+
+
+Builder = Callable[..., object]
+
+
 @dataclass
 class Registry(Generic[Meta]):
     """The plug-ins of one kind. Names come from the folder; a file is imported when its entry is asked for."""
 
     kind: str
     package: str
-    _entries: dict[str, Entry[Meta]] = field(default_factory=dict)
+    _entries: dict[str, Entry[Meta] | OpenEntry[Meta]] = field(default_factory=dict)
 
-    def add(self, name: str, meta: Meta) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    def add(self, name: str, meta: Meta) -> Callable[[Builder], Builder]:
         """Decorator of a plug-in file. The name must be the file's own and not taken yet."""
+        return self._register(name, lambda build: Entry(name, build, meta, _LOADED.get(build.__module__)))
 
-        def register(build: Callable[..., object]) -> Callable[..., object]:
+    def add_open(self, name: str, names: Callable[[], Iterable[str]],
+                 meta: Callable[[str], Meta]) -> Callable[[Builder], Builder]:
+        """Decorator of a plug-in file for many names, each written `file/name`; `meta` knows each or raises
+        UnknownName."""
+        return self._register(name, lambda build: OpenEntry(build, names, meta))
+
+    def _register(self, name: str, entry: Callable[[Builder], Entry[Meta] | OpenEntry[Meta]]
+                  ) -> Callable[[Builder], Builder]:
+        def register(build: Builder) -> Builder:
             origin = build.__module__
             if name != origin.rpartition(".")[2]:
                 raise PluginError(f"{self.kind} {name!r} stands in a file named {origin.rpartition('.')[2]!r}; "
@@ -61,7 +83,7 @@ class Registry(Generic[Meta]):
                 raise PluginError(f"{self.kind} {name!r} is the name of one that ships with vitbench; choose another")
             if taken is not None and taken.build.__module__ != origin:
                 raise PluginError(f"{self.kind} {name!r} is registered twice")
-            self._entries[name] = Entry(name, build, meta, _LOADED.get(origin))
+            self._entries[name] = entry(build)
             return build
 
         return register
@@ -77,13 +99,27 @@ class Registry(Generic[Meta]):
         return tuple(sorted({*self.shipped(), *self._entries}))
 
     def get(self, name: str) -> Entry[Meta]:
-        """The entry called `name`. Raises UnknownName with the nearest name."""
+        """The entry called `name`, or `file/name` in an open file. Raises UnknownName with the nearest name."""
+        file, slash, inner = name.partition("/")
+        found = self._find(file)
+        if isinstance(found, OpenEntry) and slash:
+            return Entry(name, partial(found.build, inner), found.meta(inner), _LOADED.get(found.build.__module__))
+        if isinstance(found, OpenEntry):
+            raise UnknownName(f"{self.kind} {name!r} stands for many: write {name}/NAME")
+        if found is None or slash:
+            known = ", ".join(self.names()) or "none"
+            raise UnknownName(f"unknown {self.kind} {name!r}; allowed: {known}.{nearest(file, self.names())}")
+        return found
+
+    def open_names(self, name: str) -> tuple[str, ...] | None:
+        """The names `inner` of all `name/inner`, sorted; None where `name` is itself a plug-in."""
+        found = self._find(name)
+        return tuple(sorted(found.names())) if isinstance(found, OpenEntry) else None
+
+    def _find(self, name: str) -> Entry[Meta] | OpenEntry[Meta] | None:
         if name not in self._entries and name in self.shipped():
             importlib.import_module(f"{self.package}.{name}")
-        if name not in self._entries:
-            known = ", ".join(self.names()) or "none"
-            raise UnknownName(f"unknown {self.kind} {name!r}; allowed: {known}.{nearest(name, self.names())}")
-        return self._entries[name]
+        return self._entries.get(name)
 
 
 _LOADED: dict[str, str] = {}  # module name of a loaded plug-in file -> SHA-256 of its source

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.boundaries.probe import HEAVY, ROOT, Step, after_each, loads_torch
+from tests.boundaries.probe import HEAVY, ROOT, Step, after_each, loads, loads_torch
 from tests.report import factory
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
@@ -24,10 +24,12 @@ def test_no_light_module_loads_torch_or_scipy_stats_on_import() -> None:
 
 
 def test_listing_models_and_reading_their_cards_does_not_load_torch() -> None:
-    assert not loads_torch("from vitbench.models import MODELS, resolve\n"
-                           "for name in MODELS.names():\n"
-                           "    meta = MODELS.get(name).meta\n"
-                           "    for size in meta.sizes or (None,): resolve(name, size, {})")
+    assert not loads("from vitbench.models import MODELS, resolve\n"
+                     "for name in MODELS.names():\n"
+                     "    inner = MODELS.open_names(name)\n"
+                     "    for one in [f'{name}/{inner[0]}', f'{name}/{inner[-1]}'] if inner else [name]:\n"
+                     "        meta = MODELS.get(one).meta\n"
+                     "        for size in meta.sizes or (None,): resolve(one, size, {})", "torch", "timm")
 
 
 def test_the_probe_can_fail() -> None:
@@ -43,7 +45,9 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "help": (["--help"], "Usage"), "version": (["--version"], "vitbench 0"),
     "list models": (["list", "models"], "convnet"), "list datasets": (["list", "datasets"], "digits"),
     "list studies": (["list", "studies"], "quick"), "status": (["status", "trial"], "12"),
-    "plan": (["plan", "quick"], "convnet"), "tables": (["tables", "trial"], "convnet"),
+    "plan": (["plan", "quick"], "convnet"),
+    "plan with timm": (["plan", "quick", "models=[timm/resnet18]"], "timm/resnet18"),
+    "tables": (["tables", "trial"], "convnet"),
     "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
     "schema": (["schema"], "convnet:xs"),

@@ -56,6 +56,14 @@ def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
     (("run", "quick", "--time-limit", "soon"), "--time-limit: should be a time like 2h"),
     (("run", "quick", "--only", "modle=x"), "Did you mean 'model'?"),
     (("run", "quick", "seeds"), "write key=value"),
+    (("show", "modle", "x"), "KIND: should be one of model; found 'modle'. Did you mean 'model'?"),
+    (("show", "model", "convent"), "Did you mean 'convnet'?"),
+    (("show", "model", "convnet:huge"), "size: 'convnet' comes in xs, s, m, l, xl; found 'huge'"),
+    (("show", "model", "convnet:s", "widht=3"), "Did you mean 'width'?"),
+    (("show", "model", "convnet:s", "width"), "write key=value"),
+    (("show", "model", "convnet:s", "--dataset", "digit"), "Did you mean 'digits'?"),
+    (("show", "model", "timm/resnet19"), "Did you mean 'resnet18'"),
+    (("show", "model", "mine", "--plugin", "nowhere.py"), "nowhere.py: cannot read this plug-in"),
     (("plan",), "Missing argument 'STUDY'"),
     (("prune", "quik"), "quik: no results in results; there are: quick"),
     (("rn",), "No such command 'rn'"),
@@ -65,6 +73,37 @@ def test_bad_input_is_one_message_and_status_2(results: Path, arguments: tuple[s
     assert ended.returncode == 2
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_models_card_comes_for_each_size_or_for_one(tmp_path: Path) -> None:
+    every = vitbench("show", "model", "resnet", cwd=tmp_path)
+    assert every.returncode == 0, every.stderr
+    assert "resnet@1, convolution, for digits@1: 8 x 8 x 1, 10 classes" in every.stdout
+    assert "size xs s m l xl" in " ".join(every.stdout.split())
+    (one,) = json.loads(vitbench("show", "model", "resnet:s", "width=16", "--json", cwd=tmp_path).stdout)
+    assert one["options"] == {"width": 16, "blocks_per_stage": 3}
+    assert one["parameters"] == 269_434  # ResNet-20 with one channel: 2 x 9 x 16 fewer than with three
+    assert one["card"]["normalisation"] == "BatchNorm"
+
+
+def test_a_timm_models_card_tells_its_stem(tmp_path: Path) -> None:
+    shown = vitbench("show", "model", "timm/resnet18", "--dataset", "digits", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for line in ("stem: 7x7 convolution", "stride: 1", "places at the end: 1", "option stem: auto"):
+        assert line in shown.stdout.splitlines()
+    assert "timm/<name>" in vitbench("list", "models", cwd=tmp_path).stdout
+
+
+def test_a_plug_in_of_the_wrong_shape_is_told_its_shape(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from vitbench.models import MODELS, ModelMeta\n"
+                                      "@MODELS.add('mine', ModelMeta('control'))\n"
+                                      "def mine(image, num_classes):\n"
+                                      "    from torch import nn\n"
+                                      "    return nn.Flatten()\n")
+    shown = vitbench("show", "model", "mine", "--plugin", "mine.py", cwd=tmp_path)
+    assert shown.returncode == 2
+    assert "'mine' in training should map 2 images to logits of shape (2, 10), images x classes; found (2, 64)" in \
+        shown.stderr
 
 
 def test_a_damaged_record_is_named_and_counts_as_missing(results: Path) -> None:

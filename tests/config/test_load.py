@@ -195,7 +195,7 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
     expected = {
         "question": "at least 1 character; found ''",
         "dataset": "unknown dataset 'digts'; allowed: digits, fashion_mnist. Did you mean 'digits'?",
-        "models[0].name": "unknown model 'linea'; allowed: convnet, linear, mlp, resnet, token_transformer. "
+        "models[0].name": "unknown model 'linea'; allowed: convnet, linear, mlp, resnet, timm, token_transformer. "
                           "Did you mean 'linear'?",
         "models[1].size": "should be one of: xs, s, m, l, xl; found 'huge'",
         "models[2].label": "at least 1 character; found ''",

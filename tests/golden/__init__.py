@@ -18,7 +18,8 @@ from vitbench.spec import Budget, Recipe, RunSpec, StreamSeeds, named_version
 FOLDER = Path(__file__).parent
 ADVICE = ("A default is frozen once a result rests on it. Take the change back, or make it a new field, "
           "or raise the version of the model or dataset (protocol rule 29).")
-_VERSIONED = re.compile(r"(\w+)@(\d+)")  # 'convnet@1:s.width'
+_VERSIONED = re.compile(r"([\w/]+)@(\d+)")  # 'convnet@1:s.width'
+ONE_OF_MANY = {"timm": "timm/resnet18"}  # all names of a file share their options
 NOT_FROZEN = {"RunSpec.numerics"}  # always part of the id: raising it renames all runs, on purpose
 
 
@@ -47,7 +48,7 @@ def defaults() -> dict[str, Any]:
         for name, info in schema.model_fields.items():
             if not info.is_required() and f"{schema.__name__}.{name}" not in NOT_FROZEN:
                 found[f"{schema.__name__}.{name}"] = _plain(info.get_default(call_default_factory=True))
-    for model in MODELS.shipped():
+    for model in (ONE_OF_MANY.get(file, file) for file in MODELS.shipped()):
         meta = MODELS.get(model).meta
         for size in meta.sizes or (None,):
             options, _ = resolve(model, size, {})

@@ -1,15 +1,18 @@
 """Every model of the registry, and what the families promise each other."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from vitbench import cost
-from vitbench.models import MODELS, ModelError, build, resolve
+from vitbench import cost, registry
+from vitbench.models import MODELS, ModelError, build, checked_cost, resolve
 from vitbench.nn.resnet import Block
 from vitbench.spec import ImageSpec
 from vitbench.training.conformance import IMAGES, PROMISES
 
-SIZED = [(name, size) for name in MODELS.names() for size in (MODELS.get(name).meta.sizes or [None])]
+SIZED = [(name, size) for name in MODELS.names() if MODELS.open_names(name) is None
+         for size in (MODELS.get(name).meta.sizes or [None])]
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda i: f"{i.size}x{i.channels}")
@@ -91,3 +94,55 @@ def test_macs_agree_with_a_count_by_hand() -> None:
     for name, macs in by_hand.items():
         size = None if name == "linear" else "s"
         assert cost.count(lambda name=name, size=size: build(name, size, {}, image, C), image).macs == macs, name
+
+
+WRONG = """
+from torch import nn
+from vitbench.models import MODELS, ModelMeta
+
+class Net(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.flat, self.head = nn.Flatten(), nn.Linear(64, num_classes)
+
+    def forward(self, images):
+        logits = self.head(self.flat(images))
+        return {returned}
+
+@MODELS.add("mine", ModelMeta("control"))
+def mine(image, num_classes):
+    {first}
+    return Net(num_classes)
+"""
+
+
+@pytest.mark.parametrize(("returned", "first", "message"), [
+    ("logits[:, :3]", "", r"'mine' in training should map 2 images to logits of shape \(2, 10\), .*; found \(2, 3\)"),
+    ("logits[0]", "", r"found \(10,\)"), ("logits.mean()", "", r"found \(\)"),
+    ("(logits, logits)", "", "found a tuple"), ("{'out': logits}", "", "found a dict"),
+    ("None", "", "found a NoneType"),
+    ("logits if self.training else logits.T", "", r"'mine' in evaluation .*; found \(10, 2\)"),
+    ("self.flat(logits @ logits)", "", "'mine' fails on images of 8 x 8 x 1 and 10 classes: RuntimeError: "),
+    ("logits", "raise KeyError('width')", "'mine' fails on images of 8 x 8 x 1 and 10 classes: KeyError: 'width'"),
+    ("logits", "from vitbench.models import ModelError; raise ModelError('size: mine')", "^size: mine$"),
+    ("logits", "", None),
+])
+def test_a_plug_in_that_gives_no_logits_is_refused_before_it_trains(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returned: str, first: str, message: str | None) -> None:
+    monkeypatch.setattr(MODELS, "_entries", dict(MODELS._entries))
+    monkeypatch.setattr(registry, "_LOADED", {})
+    (tmp_path / "mine.py").write_text(WRONG.format(returned=returned, first=first or "pass"))
+    registry.load_plugin(tmp_path / "mine.py")
+    before = torch.get_rng_state()
+    if message is None:
+        assert checked_cost("mine", None, {}, ImageSpec(8, 1), 10).params == 650
+    else:
+        with pytest.raises(ModelError, match=message):
+            checked_cost("mine", None, {}, ImageSpec(8, 1), 10)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(("name", "size"), SIZED)
+def test_the_check_before_training_counts_like_the_run(name: str, size: str | None) -> None:
+    image = ImageSpec(8, 1)
+    assert checked_cost(name, size, {}, image, 10) == cost.count(lambda: build(name, size, {}, image, 10), image)

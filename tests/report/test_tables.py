@@ -146,6 +146,27 @@ def test_times_beside_other_runs_are_marked() -> None:
     assert "† Seconds were taken with other runs" in render.markdown(tables.summary(made))
 
 
+@pytest.mark.parametrize(("attention", "words"), [
+    (20000, "differ by 0.8 % at most."), (22800, "differ by 15.0 % at most."),
+    (25000, "differ by 26.0 % at most, more than 15.0 %: not matched."),
+])
+def test_sizes_of_both_families_tell_how_well_they_match(attention: int, words: str) -> None:
+    def make(run: Run, facts: Resolved) -> Found:
+        made = record(run, facts)
+        if run.spec.model.startswith("convnet"):
+            return made
+        return made.model_copy(update={"cost": made.cost.model_copy(update={"params": attention})})
+
+    (line,) = [line for line in tables.summary(frame(make=make)).footer if line.startswith("Size ")]
+    assert line == (f"Size xs, parameters at this study's image size: token_transformer:xs {attention:,}, "
+                    f"convnet:xs 19,834; attention and convolution {words}")
+
+
+@pytest.mark.parametrize("models", [["convnet:xs", "token_transformer:s"], ["convnet:xs", "mlp:xs"], ["linear"]])
+def test_a_size_that_only_one_family_has_is_not_compared(models: list[str]) -> None:
+    assert not [line for line in tables.summary(frame(study(models=models))).footer if line.startswith("Size ")]
+
+
 def test_two_labels_of_one_specification_are_two_cells() -> None:
     made = frame(study(models=["convnet:xs", {"name": "convnet", "size": "xs", "label": "again"}], fractions=[0.1]))
     assert [row["label"] for row in tables.summary(made).data()] == ["convnet:xs", "again"]

@@ -17,7 +17,7 @@ DRIVER = """
 import time
 from vitbench.study.engines.local import LocalEngine
 try:
-    with LocalEngine(1) as engine:
+    with LocalEngine([]) as engine:
         print("begun", flush=True)
         engine.inspect("digits", ())
         time.sleep(60)
@@ -40,7 +40,7 @@ def test_ctrl_c_while_the_server_imports_leaves_no_traceback() -> None:
 def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) -> None:
     plugin = tmp_path / "fatal.py"
     plugin.write_text("import os\nos._exit(7)\n")
-    with LocalEngine(1) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
+    with LocalEngine([]) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
         engine.inspect("digits", (plugin,))
     assert explained(caught.value) is not None
 

@@ -114,3 +114,24 @@ def test_seeds_between_declared_looks_are_a_mistake(tmp_path: Path) -> None:
     assert _mistakes(tmp_path, GOOD + "looks: [6, 8]\nseeds: 7\n") == [
         "seeds: looks are declared at 6, 8 seeds; found 7"]
     assert _mistakes(tmp_path, GOOD + "looks: [8, 6]\nseeds: 8\n")[0].startswith("looks: should rise")
+
+
+def test_a_name_behind_a_slash_is_checked_by_its_file(tmp_path: Path) -> None:
+    models = '["timm/resnet18", "timm/resnet19", "convnet/s", "tim/resnet18", timm, linear]'
+    found = _mistakes(tmp_path, GOOD.replace(GOOD.splitlines()[2], f"models: {models}"))
+    assert [m.partition(":")[0] for m in found] == ["models[3].name", "models[1].name", "models[2].name"]
+    assert "Did you mean 'timm'?" in found[0]
+    assert "Did you mean 'resnet18'" in found[1]
+    assert "unknown model 'convnet/s'" in found[2]
+    assert _mistakes(tmp_path, GOOD.replace("linear]", "timm]")) == [
+        "models[1].name: model 'timm' stands for many: write timm/NAME"]
+    assert _mistakes(tmp_path, GOOD.replace("digits", "digits/x"))[0].startswith("dataset: unknown dataset 'digits/x'")
+
+
+def test_a_timm_model_has_its_name_as_label_and_its_options_in_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD.replace("linear]", "timm/vit_tiny_patch16_224, {name: timm/resnet18, label: r18, "
+                                            "stem: small}]"))
+    _, names = resolved(load(path), import_plugins=False)
+    assert names.models["timm/vit_tiny_patch16_224"].versioned == "timm/vit_tiny_patch16_224@1"
+    assert (names.models["r18"].family, names.models["r18"].options) == ("convolution", {"stem": "small"})

@@ -166,6 +166,23 @@ def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, 
         print(line)
 
 
+@app.command()
+def show(kind: Annotated[str, typer.Argument(metavar="KIND", help="model")],
+         name: Annotated[str, typer.Argument(metavar="NAME[:SIZE]", help="As a study names it: resnet:s, "
+                                             "timm/resnet18.")],
+         options: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
+                                                             help="Options of the model.")] = None,
+         dataset: Annotated[str, typer.Option(metavar="NAME", help="Whose images it is to take.")] = "digits",
+         plugin: Annotated[Path | None, typer.Option(metavar="FILE", help="A model of your own; its code runs.")
+                           ] = None,
+         as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one a size.")] = False) -> None:
+    """Show a model's card: what it is made of at a dataset's image size, and what it costs."""
+    from vitbench.cli.commands import show_model
+
+    choose("KIND", kind, ("model",))
+    show_model(name, dataset, options or [], plugin, as_json=as_json)
+
+
 def choose(what: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raises BadInput where `value` is not one of `allowed`; `what` names the argument."""
     from vitbench.registry import nearest
@@ -189,7 +206,7 @@ def seconds(text: str | None) -> float | None:
 def use_data_dir(folder: Path | None) -> None:
     """Workers inherit it."""
     if folder:
-        os.environ["VITBENCH_DATA"] = str(folder.resolve())
+        os.environ["VITBENCH_DATA"] = str(folder)
 
 
 def _folder(study: str, results: Path) -> "StudyFolder":

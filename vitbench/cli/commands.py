@@ -11,11 +11,13 @@ from rich.console import Console
 from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
+from vitbench.config.strict_yaml import parse
 from vitbench.datasets import DATASETS
 from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
 from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
+from vitbench.registry import load_plugin
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, write_atomically
 from vitbench.study import costs
@@ -158,8 +160,27 @@ def show_logs(run_id: str, results: Path) -> None:
         print(f"{ended.outcome}: {ended.reason or f'test accuracy {ended.final.test_accuracy:.4f}'}")
 
 
+def show_model(model: str, dataset: str, options: list[str], plugin: Path | None, *, as_json: bool) -> None:
+    """A model's card at a dataset's image size, of one size or of each. Loads torch, and runs the plug-in."""
+    from vitbench.cli.show import print_cards
+    from vitbench.study.card import cards
+
+    if plugin is not None:
+        load_plugin(plugin)
+    name, colon, size = model.partition(":")
+    found = cards(name, size if colon else None, dataset, parse("{}", options))
+    if as_json:
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        print_cards(output(), found)
+
+
 def _models(_: Path) -> Iterator[str]:
     for name in MODELS.names():
+        inner = MODELS.open_names(name)
+        if inner is not None:
+            yield f"{name}/<name>\tfamily by name\t{len(inner):,} names"
+            continue
         meta = MODELS.get(name).meta
         yield f"{name}\t{meta.family}\t{' '.join(meta.sizes) or 'one size'}"
 

@@ -1,5 +1,7 @@
 """Tables for the terminal: short, aligned, nothing that is not in the full table."""
 
+from typing import Any
+
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -51,6 +53,31 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     for remark in (folder.earlier_runs(), folder.exploratory()):
         if remark:
             console.print(remark)
+
+
+def print_cards(console: Console, cards: list[dict[str, Any]]) -> None:
+    """A line for what all sizes share, then a column a size."""
+    one = cards[0]
+    console.print(f"{one['model']}, {one['family']}, for {one['dataset']}: {one['image_size']} x {one['image_size']} x "
+                  f"{one['channels']}, {one['classes']} classes")
+    columns = [_facts(card) for card in cards]
+    shared = [fact for fact in columns[0] if len({column.get(fact) for column in columns}) == 1]
+    for fact in shared:
+        console.print(f"{fact}: {columns[0][fact]}")
+    if len(cards) > 1:
+        grid = grid_of("size", *(str(card["size"]) for card in cards))
+        for fact in columns[0]:
+            if fact not in shared:
+                grid.add_row(Text(fact), *(Text(column[fact]) for column in columns))
+        console.print(grid)
+
+
+def _facts(card: dict[str, Any]) -> dict[str, str]:
+    facts = {"parameters": card["parameters"], "MACs": card["macs"], "activations": card["activations"]}
+    shown = {fact: f"{count:,}" for fact, count in facts.items()}
+    shown |= {f"option {key}": "by image size" if value is None else str(value)
+              for key, value in card["options"].items()}
+    return shown | {key.replace("_", " "): str(value) for key, value in card["card"].items()}
 
 
 def grid_of(*headings: str) -> Grid:

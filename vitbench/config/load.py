@@ -194,9 +194,10 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
 
     def check(kind: str, name: object, place: str) -> None:
         known = allowed[kind]
-        if isinstance(name, str) and name not in known:
+        file = name.partition("/")[0] if isinstance(name, str) else None  # what follows only the file itself knows
+        if file is not None and file not in known:
             mistakes.append(Mistake(place, f"unknown {kind} {name!r}; allowed: {', '.join(known) or 'none yet'}."
-                                           f"{nearest(name, known)}", unknown_name=True))
+                                           f"{nearest(file, known)}", unknown_name=True))
 
     check("dataset", raw.get("dataset"), "dataset")
     for position, entry in enumerate(raw["models"] if isinstance(raw.get("models"), list) else []):

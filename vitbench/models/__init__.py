@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import ValidationError
 
-from vitbench.registry import Registry, nearest
+from vitbench import cost
+from vitbench.cost import ModelCost
+from vitbench.registry import Registry, UnknownName, nearest
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class ModelMeta:
 
     `sizes` maps xs..xl to option values; `check` raises ModelError where the options do not fit the images;
     `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. The
-    regularisers of a run are its recipe's.
+    regularisers of a run are its recipe's. `imports` are modules that take long to import: workers share one import.
     """
 
     family: Family
@@ -50,6 +52,7 @@ class ModelMeta:
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     check: Callable[[Any, ImageSpec], None] = _takes_all_images
     card: Callable[[Any, ImageSpec], Card] = _no_parts
+    imports: tuple[str, ...] = ()
 
 
 MODELS: Registry[ModelMeta] = Registry("model", "vitbench.models")
@@ -82,6 +85,22 @@ def resolve(name: str, size: str | None, options: Mapping[str, Any]) -> tuple[Fr
     return full, changed
 
 
+LEAST_TOKENS = 16
+
+
+def default_patch_size(image: ImageSpec) -> int:
+    """2 at 8 pixels, 4 at 28 and 32, 8 at 64: 16 tokens or more (protocol rule 8)."""
+    return next((p for p in (8, 4, 2) if image.size % p == 0 and (image.size // p) ** 2 >= 49), 2)
+
+
+def check_patch_size(patch: int, image: ImageSpec) -> None:
+    """Raise ModelError, naming the fitting ones, where patches do not cover the image or are fewer than 16."""
+    fitting = [p for p in range(1, image.size + 1) if image.size % p == 0 and (image.size // p) ** 2 >= LEAST_TOKENS]
+    if patch not in fitting:
+        raise ModelError(f"patch_size: should be one of {', '.join(map(str, fitting))} at {image.size} pixels "
+                         f"({LEAST_TOKENS} tokens at least); found {patch}")
+
+
 def build(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec, num_classes: int) -> "nn.Module":
     """A fresh torch module that maps images B x channels x size x size to logits B x classes.
 
@@ -92,3 +111,36 @@ def build(name: str, size: str | None, options: Mapping[str, Any], image: ImageS
     entry.meta.check(full, image)
     builder = cast("Callable[..., nn.Module]", entry.build)
     return builder(image, num_classes, *([] if entry.meta.options is NoOptions else [full]))
+
+
+def checked_cost(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec,
+                 num_classes: int) -> ModelCost:
+    """What the model costs, once it was seen to map images to logits in training and in evaluation.
+
+    Runs it on the meta device: no memory, no arithmetic, no draw of weights. Raises ModelError with the shape that
+    was found and the one that was wanted, or with the reason why the model cannot be built or run.
+    """
+    import torch
+
+    try:
+        with torch.device("meta"), torch.random.fork_rng(devices=[]), torch.no_grad():
+            model = build(name, size, options, image, num_classes)
+            for mode in ("training", "evaluation"):
+                images = torch.empty(2, image.channels, image.size, image.size)
+                _refuse_other_shapes(f"{name!r} in {mode}", model.train(mode == "training")(images), (2, num_classes))
+            return cost.count(lambda: model, image)
+    except (ModelError, UnknownName):
+        raise
+    except Exception as error:
+        shape = f"{image.size} x {image.size} x {image.channels}"
+        raise ModelError(f"name: {name!r} fails on images of {shape} and {num_classes} classes: "
+                         f"{type(error).__name__}: {error}") from error
+
+
+def _refuse_other_shapes(what: str, output: Any, wanted: tuple[int, int]) -> None:
+    import torch
+
+    found = tuple(output.shape) if isinstance(output, torch.Tensor) else f"a {type(output).__name__}"
+    if found != wanted:
+        raise ModelError(f"name: {what} should map 2 images to logits of shape {wanted}, images x classes; found "
+                         f"{found}")

@@ -4,19 +4,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, ModelError, ModelMeta
+from vitbench.models import MODELS, Card, ModelError, ModelMeta, check_patch_size, default_patch_size
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
-LEAST_TOKENS = 16
-
 
 class Options(Frozen):
     """Options of `token_transformer`; a size sets width, depth and heads."""
 
-    patch_size: Annotated[int, Field(ge=1, le=64)] | None = None  # None: 16 tokens or more, see `patch_size`
+    patch_size: Annotated[int, Field(ge=1, le=64)] | None = None  # None: 16 tokens or more, see `default_patch_size`
     embed_dim: Annotated[int, Field(ge=1, le=4096)] = 64
     depth: Annotated[int, Field(ge=1, le=64)] = 2
     num_heads: Annotated[int, Field(ge=1, le=256)] = 4
@@ -25,16 +23,12 @@ class Options(Frozen):
 
 
 def patch_size(options: Options, image: ImageSpec) -> int:
-    """The chosen patch size, or 2 at 8 pixels, 4 at 28 and 32, 8 at 64: 16 tokens or more."""
-    return options.patch_size or next((p for p in (8, 4, 2) if image.size % p == 0 and (image.size // p) ** 2 >= 49), 2)
+    """The chosen patch size, or the default at this image size."""
+    return options.patch_size or default_patch_size(image)
 
 
 def _check(options: Options, image: ImageSpec) -> None:
-    patch = patch_size(options, image)
-    fitting = [p for p in range(1, image.size + 1) if image.size % p == 0 and (image.size // p) ** 2 >= LEAST_TOKENS]
-    if patch not in fitting:
-        raise ModelError(f"patch_size: should be one of {', '.join(map(str, fitting))} at {image.size} pixels "
-                         f"({LEAST_TOKENS} tokens at least); found {patch}")
+    check_patch_size(patch_size(options, image), image)
     if options.embed_dim % options.num_heads:
         heads = [h for h in range(1, options.embed_dim + 1) if options.embed_dim % h == 0]
         nearest = min(heads, key=lambda h: abs(h - options.num_heads))

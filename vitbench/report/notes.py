@@ -1,5 +1,7 @@
 """What stands beside the numbers: marks of a cell, footnotes, and the footer that a citation needs."""
 
+from itertools import product
+
 from vitbench.report.cells import Cell, content_sha256
 from vitbench.report.frame import Frame
 from vitbench.report.render import Entry
@@ -8,6 +10,7 @@ from vitbench.stats.intervals import Interval
 
 INTERVAL = "95 % t interval over seeds"
 GAP_IS_ERROR, SHARED = "‡", "†"
+MATCHED, MATCH = ("attention", "convolution"), 0.15  # of protocol rule 18
 
 
 def devices_of(frame: Frame) -> list[str]:
@@ -88,6 +91,7 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
         f"lowest validation loss; {NONE} without validation. Both, and the seconds, are means over the runs that have "
         "them.",
     ]
+    lines += _sizes(found)
     if any(cell.gap_is_test_error for cell in found):
         lines.append(f"{GAP_IS_ERROR} Clean-train error is 0 in every run: the gap is the test error.")
     if any(cell.shared_device for cell in found):
@@ -113,6 +117,25 @@ def _data(frame: Frame) -> list[str]:
     return [f"Split: {resolved.split}. Of {resolved.test_images:,} test images {resolved.duplicates.test_in_train:,} "
             f"are training images, too; of {sum(resolved.train_counts):,} training images "
             f"{resolved.duplicates.within_train:,} repeat another, byte for byte."]
+
+
+def _sizes(found: tuple[Cell, ...]) -> list[str]:
+    """A line for each size that attention and convolution share: how well their parameters match (rule 18)."""
+    params: dict[str, dict[str, tuple[str, int]]] = {}
+    for cell in found:
+        count = cell.constant("params")
+        if cell.size is not None and count is not None and cell.family in MATCHED:
+            params.setdefault(cell.size, {})[cell.label] = (cell.family, count)
+    return [_size(size, models) for size, models in params.items()
+            if {family for family, _ in models.values()} == set(MATCHED)]
+
+
+def _size(size: str, models: dict[str, tuple[str, int]]) -> str:
+    sides = [[count for of, count in models.values() if of == family] for family in MATCHED]
+    widest = max(max(pair) / min(pair) - 1 for pair in product(*sides))
+    each = ", ".join(f"{label} {count:,}" for label, (_, count) in models.items())
+    return (f"Size {size}, parameters at this study's image size: {each}; attention and convolution differ by "
+            f"{percent(widest)} % at most{'' if widest <= MATCH else f', more than {percent(MATCH)} %: not matched'}.")
 
 
 def _outside(interval: Interval | None) -> bool:

@@ -129,7 +129,7 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
            summary: Summary) -> None:
     began = time.monotonic()
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
-    with LocalEngine() as engine:
+    with LocalEngine(todo) as engine:
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         engine.devices = machine.devices

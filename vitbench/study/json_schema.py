@@ -40,29 +40,40 @@ def _given(key: str) -> Schema:
 
 
 def _metas() -> dict[str, ModelMeta]:
-    return {name: MODELS.get(name).meta for name in MODELS.shipped()}
+    return {name: MODELS.get(name).meta for name in MODELS.shipped() if MODELS.open_names(name) is None}
+
+
+def _open() -> dict[str, ModelMeta]:
+    """Those that stand for many: 'timm/vit_tiny_patch16_224' is a name below timm, and all have the same options."""
+    return {name: MODELS.get(f"{name}/{below[0]}").meta for name in MODELS.shipped()
+            if (below := MODELS.open_names(name))}
+
+
+def _below() -> Schema:
+    return {"pattern": f"^({'|'.join(_open())})/."}
 
 
 def _shipped_name() -> Schema:
-    # 'timm/vit_tiny' is a name below a plug-in's own.
-    return {"anyOf": [{"enum": list(MODELS.shipped())}, {"pattern": f"^({'|'.join(MODELS.shipped())})/"}]}
+    return {"anyOf": [{"enum": list(_metas())}, _below()]}
 
 
 def _shipped_short() -> Schema:
     shorts = [f"{name}:{size}" if size else name for name, meta in _metas().items() for size in meta.sizes or [""]]
-    return {"anyOf": [{"enum": shorts}, {"pattern": f"^({'|'.join(MODELS.shipped())})/"}]}
+    return {"anyOf": [{"enum": shorts}, _below()]}
 
 
 def _model_entry(entry: Schema) -> Schema:
     """A string, or a mapping whose options stand beside the name; those of shipped models are known."""
     own = entry["properties"]
-    own["name"]["examples"] = list(MODELS.shipped())
+    own["name"]["examples"] = list(_metas())
     own["recipe"] = {"$ref": "#/$defs/Recipe", "description": own["recipe"]["description"]}
     sizes = "|".join(own["size"].pop("anyOf")[0]["enum"])
     others = rf"^(?!({'|'.join(MODELS.shipped())})(:|$))[^:]+(:({sizes}))?$"
     short = {"type": "string", "anyOf": [*_shipped_short()["anyOf"], {"pattern": others}]}
     of_shipped = [{"if": {"properties": {"name": {"const": name}}}, "then": _options(own, meta)}
                   for name, meta in _metas().items()]
+    of_shipped += [{"if": {"properties": {"name": {"pattern": f"^{name}/"}}}, "then": _options(own, meta)}
+                   for name, meta in _open().items()]
     return {"description": entry["description"], "anyOf": [short, {
         "type": "object", "properties": own, "required": ["name"], "allOf": of_shipped}]}
 

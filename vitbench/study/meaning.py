@@ -23,13 +23,19 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
         mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` does"))
     else:
         mistakes += _plugin_mistakes(loaded.plugin_files())
-    unknown = []  # reported by the first pass, but for a plug-in of another kind than its place in the study
+    told = {m.path for m in mistakes}
+    unknown: list[Mistake] = []  # the first pass told of it, or of the plug-in that should have had it
+
+    def tell(place: str, name: str, error: UnknownName) -> None:
+        # What stands behind a '/' only the plug-in itself knows, so the first pass let it through.
+        (mistakes if "/" in name and place not in told else unknown).append(Mistake(place, str(error)))
+
     try:
         dataset = DATASETS.get(study.dataset).meta
         mistakes += _share_mistakes(study, dataset)
     except UnknownName as error:
         dataset = None
-        unknown.append(Mistake("dataset", str(error)))
+        tell("dataset", study.dataset, error)
     models: dict[str, ModelFacts] = {}
     for position, entry in zip(loaded.kept_models, study.models, strict=True):
         try:
@@ -41,7 +47,7 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
             models[entry.label] = ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family,
                                              options=options)
         except UnknownName as error:
-            unknown.append(Mistake(f"models[{position}].name", str(error)))
+            tell(f"models[{position}].name", entry.name, error)
         except ModelError as error:
             option, _, message = str(error).partition(": ")
             mistakes.append(Mistake(f"models[{position}].{option}", message))

@@ -38,7 +38,7 @@ def measure(folder: StudyFolder, runs: Iterable[Run], plugins: dict[str, Path], 
     for run in sorted(runs, key=lambda run: sum(counts_of(run, folder.resolved).train)):
         by_kind.setdefault(costs.kind_of(run.spec, "", shared=shared), run)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(workers) as engine:
+    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(by_kind.values(), workers) as engine:
         store = ResultStore(Path(temporary) / "trial")
         store.prepare()
         machine = engine.inspect(folder.study.dataset, tuple(plugins.values()),

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import forkserver
@@ -19,8 +19,9 @@ from typing import Any
 from vitbench import datasets
 from vitbench.cost import ModelCost
 from vitbench.environment import set_switches
+from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
-from vitbench.models import ModelError, checked_cost
+from vitbench.models import MODELS, ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, load_plugin
 from vitbench.spec import RunSpec
@@ -83,17 +84,20 @@ class WorkerDied(ValueError):
 class LocalEngine:
     """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs.
 
-    `workers` may be set once the machine is known. On CUDA they are spread over `devices`.
+    `workers` may be set once the machine is known. On CUDA they are spread over `devices`. `runs` are those that will
+    be done: what their models import is imported once.
     """
 
-    def __init__(self, workers: int = 1) -> None:
+    def __init__(self, runs: Iterable[Run], workers: int = 1) -> None:
         self.workers, self.devices = workers, 0
+        imports = {module for run in runs for module in MODELS.get(model_of(run)[0]).meta.imports}
+        self._preload = [*PRELOADED, *sorted(imports)]
         self._context = multiprocessing.get_context("forkserver")
         self._running: dict[Connection, _Running] = {}
 
     def __enter__(self) -> "LocalEngine":
         set_switches(threads=1)  # before the server imports torch
-        self._context.set_forkserver_preload(PRELOADED)
+        self._context.set_forkserver_preload(self._preload)
         # Ctrl-C goes to the whole group: a server that still imports must not end in a traceback.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
