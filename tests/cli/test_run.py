@@ -146,15 +146,54 @@ def mortal(image, num_classes):
     assert f"{len(failures)} runs to do" in again.stdout  # so it is done again
 
 
-def test_a_failed_run_keeps_its_traceback_and_is_done_again_when_asked(tmp_path: Path) -> None:
-    plugin = """\
+BROKEN_IN_TRAINING = """\
+from vitbench.models import MODELS, ModelMeta
+
+@MODELS.add("broken", ModelMeta("control"))
+def broken(image, num_classes):
+    from torch import nn
+
+    class Broken(nn.Linear):
+        def forward(self, images):
+            if not images.is_meta:
+                raise RuntimeError("no such layer")
+            return super().forward(images.flatten(1))
+
+    return Broken(64, num_classes)
+"""
+BROKEN_AT_ONCE = """\
 from vitbench.models import MODELS, ModelMeta
 
 @MODELS.add("broken", ModelMeta("control"))
 def broken(image, num_classes):
     raise RuntimeError("no such layer")
 """
+WRONG_SHAPE = """\
+from vitbench.models import MODELS, ModelMeta
+
+@MODELS.add("broken", ModelMeta("control"))
+def broken(image, num_classes):
+    from torch import nn
+    return nn.Sequential(nn.Flatten(), nn.Linear(image.size**2, num_classes + 1))
+"""
+
+
+@pytest.mark.parametrize(("plugin", "words"), [
+    (BROKEN_AT_ONCE, "fails on images of 8 x 8 x 1 and 10 classes: RuntimeError: no such layer"),
+    (WRONG_SHAPE, "should map 2 images to logits of shape (2, 10), images x classes; found (2, 11)"),
+])
+def test_a_model_that_cannot_run_is_refused_before_training(tmp_path: Path, plugin: str, words: str) -> None:
     (tmp_path / "broken.py").write_text(plugin)
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "models=[linear,broken]", "plugins=[broken.py]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not list(tmp_path.glob("results/tiny/runs/*"))
+
+
+def test_a_failed_run_keeps_its_traceback_and_is_done_again_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN_IN_TRAINING)
     write_study(tmp_path)
     arguments = ("run", "tiny.yaml", "models=[linear,broken]", "plugins=[broken.py]", "fractions=[0.1]", "seeds=2")
     ended = vitbench(*arguments, cwd=tmp_path)
@@ -213,9 +252,7 @@ def test_quiet_leaves_only_the_last_lines(copy: Path) -> None:
 
 
 def test_a_quiet_run_still_names_what_failed(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("from vitbench.models import MODELS, ModelMeta\n\n"
-                                        "@MODELS.add('broken', ModelMeta('control'))\n"
-                                        "def broken(image, num_classes):\n    raise RuntimeError('no such layer')\n")
+    (tmp_path / "broken.py").write_text(BROKEN_IN_TRAINING)
     write_study(tmp_path)
     ended = vitbench("run", "tiny.yaml", "-q", "models=[broken]", "plugins=[broken.py]", "fractions=[0.1]", "seeds=1",
                      cwd=tmp_path)
