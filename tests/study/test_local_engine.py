@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,22 @@ def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) ->
     with LocalEngine(1) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
         engine.inspect("digits", (plugin,))
     assert explained(caught.value) is not None
+
+
+PRELOADING = """
+from tests.study.test_local_engine import tell_loaded
+from vitbench.study.engines.local import LocalEngine
+with LocalEngine(1, ["json.tool"]) as engine:
+    for module in ("json.tool", "tabnanny"):
+        connection, process = engine._start(tell_loaded, module)
+        print(connection.recv(), flush=True)
+"""
+
+
+def tell_loaded(module: str, answer: Connection) -> None:
+    answer.send(module in sys.modules)
+
+
+def test_what_is_preloaded_is_there_in_each_worker() -> None:
+    done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["True", "False"]

@@ -78,6 +78,12 @@ def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tup
     return todo, damaged
 
 
+def slow_imports(runs: Iterable[Run]) -> list[str]:
+    """Modules that the runs' models take long to import."""
+    names = {split_version(run.spec.model)[0] for run in runs}
+    return sorted({module for name in names for module in MODELS.get(name).meta.imports})
+
+
 def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], options: Options,
             display: Display) -> Summary:
     """Do those of `runs` that the folder lacks, keeping what ends at once.
@@ -113,8 +119,7 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
            summary: Summary) -> None:
     workers = min(options.workers, len(todo))
     display.note(f"{len(todo)} runs to do, {workers} at a time; the workers load torch first, once")
-    preload = {module for run in todo for module in MODELS.get(split_version(run.spec.model)[0]).meta.imports}
-    with LocalEngine(workers, sorted(preload)) as engine:
+    with LocalEngine(workers, slow_imports(todo)) as engine:
         machine = engine.inspect(folder.study.dataset, plugins)
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         tasks = [Task(run.spec, place, folder.store.folder, plugins,
