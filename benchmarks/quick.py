@@ -49,7 +49,7 @@ def overheads(folder: Path, repeats: int = 12) -> list[float]:
     of = study(folder, f"seeds={repeats}", "fractions=[0.1]", "models=[linear]", "budgets=[{steps: 20}]")
     of.store.prepare()
     found = []
-    with LocalEngine(of.runs) as engine:
+    with LocalEngine() as engine:
         engine.inspect("digits", ())
         for run in of.runs:
             started = time.perf_counter()

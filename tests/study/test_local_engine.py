@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ DRIVER = """
 import time
 from vitbench.study.engines.local import LocalEngine
 try:
-    with LocalEngine([]) as engine:
+    with LocalEngine() as engine:
         print("begun", flush=True)
         engine.inspect("digits", ())
         time.sleep(60)
@@ -40,7 +41,7 @@ def test_ctrl_c_while_the_server_imports_leaves_no_traceback() -> None:
 def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) -> None:
     plugin = tmp_path / "fatal.py"
     plugin.write_text("import os\nos._exit(7)\n")
-    with LocalEngine([]) as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
+    with LocalEngine() as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
         engine.inspect("digits", (plugin,))
     assert explained(caught.value) is not None
 
@@ -64,3 +65,22 @@ def test_ctrl_c_while_the_dataset_is_being_had_ends_at_once_and_leaves_nothing_h
         _, errors = driver.communicate(timeout=60)
     assert "Traceback" not in errors
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__") == ["begun", "slow.py"]
+
+
+PRELOADING = """
+from tests.study.test_local_engine import tell_loaded
+from vitbench.study.engines.local import LocalEngine
+with LocalEngine(["json.tool"]) as engine:
+    for module in ("json.tool", "tabnanny"):
+        connection, process = engine._start(tell_loaded, module)
+        print(connection.recv(), flush=True)
+"""
+
+
+def tell_loaded(module: str, answer: Connection) -> None:
+    answer.send(module in sys.modules)
+
+
+def test_what_is_preloaded_is_there_in_each_worker() -> None:
+    done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["True", "False"]

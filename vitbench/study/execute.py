@@ -12,7 +12,7 @@ from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
 from vitbench.study import costs
-from vitbench.study.engines.local import Ended, LocalEngine, Task
+from vitbench.study.engines.local import Ended, LocalEngine, Task, slow_imports
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import Expected, expected, image_bytes, together
 from vitbench.study.memory import refuse_too_large
@@ -129,7 +129,7 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
            summary: Summary) -> None:
     began = time.monotonic()
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
-    with LocalEngine(todo) as engine:
+    with LocalEngine(slow_imports(todo)) as engine:
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         engine.devices = machine.devices

@@ -14,7 +14,7 @@ from vitbench.report.frame import counts_of
 from vitbench.spec import Budget, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study import costs
-from vitbench.study.engines.local import LocalEngine, Task
+from vitbench.study.engines.local import LocalEngine, Task, slow_imports
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import image_bytes
 from vitbench.study.place import choose_place
@@ -37,8 +37,8 @@ def measure(folder: StudyFolder, runs: Iterable[Run], plugins: dict[str, Path], 
     by_kind: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: sum(counts_of(run, folder.resolved).train)):
         by_kind.setdefault(costs.kind_of(run.spec, "", shared=shared), run)
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(by_kind.values(), workers) as engine:
+    began, imports = time.monotonic(), slow_imports(by_kind.values())
+    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(imports, workers) as engine:
         store = ResultStore(Path(temporary) / "trial")
         store.prepare()
         machine = engine.inspect(folder.study.dataset, tuple(plugins.values()),

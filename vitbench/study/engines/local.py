@@ -81,17 +81,22 @@ class WorkerDied(ValueError):
     """A worker ended before it gave an answer."""
 
 
+def slow_imports(runs: Iterable[Run]) -> list[str]:
+    """Modules that the runs' models take long to import."""
+    names = {model_of(run)[0] for run in runs}
+    return sorted({module for name in names for module in MODELS.get(name).meta.imports})
+
+
 class LocalEngine:
     """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs.
 
-    `workers` may be set once the machine is known. On CUDA they are spread over `devices`. `runs` are those that will
-    be done: what their models import is imported once.
+    `workers` may be set once the machine is known. On CUDA they are spread over `devices`. What is to `preload` is
+    imported once for all runs.
     """
 
-    def __init__(self, runs: Iterable[Run], workers: int = 1) -> None:
+    def __init__(self, preload: Iterable[str] = (), workers: int = 1) -> None:
         self.workers, self.devices = workers, 0
-        imports = {module for run in runs for module in MODELS.get(model_of(run)[0]).meta.imports}
-        self._preload = [*PRELOADED, *sorted(imports)]
+        self._preload = [*PRELOADED, *preload]
         self._context = multiprocessing.get_context("forkserver")
         self._running: dict[Connection, _Running] = {}
 
