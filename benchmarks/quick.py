@@ -19,7 +19,8 @@ from vitbench.environment import describe
 from vitbench.grid import Run
 from vitbench.record import Execution, RunRecord
 from vitbench.store import ResultStore
-from vitbench.study.engines.local import LocalEngine, Task
+from vitbench.study.engines.local import LocalEngine
+from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 

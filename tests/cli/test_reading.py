@@ -200,3 +200,27 @@ def test_prune_touches_nothing_while_a_driver_is_at_work(results: Path) -> None:
                                              (999_960, "1.0 MB"), (2_340_000_000, "2.3 GB"), (5e12, "5000.0 GB")])
 def test_sizes_are_told_in_powers_of_a_thousand(count: int, text: str) -> None:
     assert size(count) == text
+
+
+def test_a_plan_says_what_it_does_not_know_and_json_has_the_same(results: Path) -> None:
+    shown = vitbench("plan", "quick", "seeds=8", "--deviation", "0.015", cwd=results).stdout
+    assert "never measured here: token_transformer:xs, token_transformer:s, convnet:xs" in shown
+    assert "8 seeds show a difference of 1.7 points" in shown
+    quiet = vitbench("plan", "quick", "seeds=8", "--deviation", "0.015", "-q", cwd=results).stdout
+    assert shown.endswith(quiet)
+    assert "model" not in quiet.splitlines()[0]
+    found = json.loads(vitbench("plan", "quick", "seeds=8", "--deviation", "0.015", "--json", cwd=results).stdout)
+    assert found["seconds"] is None
+    assert found["totals"]["runs"] == 8 * 6 * 4
+    assert found["resolution"]["seeds"] == 8
+
+
+def test_status_in_one_line(results: Path) -> None:
+    assert vitbench("status", "quick", "-q", cwd=results).stdout == "12 runs: 12 done, 0 running, 0 failed, 0 to do\n"
+
+
+@pytest.mark.parametrize("deviation", ["-1", "2", "much"])
+def test_a_deviation_is_a_share(results: Path, deviation: str) -> None:
+    ended = vitbench("plan", "quick", "--deviation", deviation, cwd=results)
+    assert ended.returncode == 2
+    assert "--deviation" in ended.stderr

@@ -24,6 +24,7 @@ AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in
                                             "folder.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
                                               help="Folder with the files of the dataset.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 RESULTS = Path("results")
 
@@ -58,7 +59,7 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
         data_dir: DataDir = None,
         allow_plugins: AllowPlugins = False,
-        quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")] = False) -> None:
+        quiet: Quiet = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
     from vitbench.study.execute import Options
@@ -77,21 +78,22 @@ def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an optio
          deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
                                                          "difference of test accuracy, as a share: 0.015.")] = None,
          data_dir: DataDir = None, allow_plugins: AllowPlugins = False,
-         as_json: AsJson = False) -> None:
+         as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
-    from vitbench.cli.plan import plan_study
+    from vitbench.cli.plan import plan_study, show_plan
 
     use_data_dir(data_dir)
-    plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
-               allow_plugins=allow_plugins, as_json=as_json)
+    folder, found = plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
+                               allow_plugins=allow_plugins)
+    show_plan(folder, found, as_json=as_json, quiet=quiet)
 
 
 @app.command()
-def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = False) -> None:
+def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Show how far a study is: done, running, failed, to do."""
     from vitbench.cli.commands import show_status
 
-    show_status(_folder(study, results), as_json=as_json)
+    show_status(_folder(study, results), as_json=as_json, quiet=quiet)
 
 
 @app.command()

@@ -127,7 +127,7 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
     return path
 
 
-def show_status(folder: StudyFolder, *, as_json: bool) -> None:
+def show_status(folder: StudyFolder, *, as_json: bool, quiet: bool) -> None:
     """How many runs are done, running, failed and to do, for each model; opens no record."""
     from vitbench.cli.show import print_status
     from vitbench.study import progress
@@ -135,6 +135,9 @@ def show_status(folder: StudyFolder, *, as_json: bool) -> None:
     live = running(folder.store.folder / "live")
     if as_json:
         print(json.dumps(progress.as_json(folder, live), indent=1))
+    elif quiet:
+        _, total = progress.counts(folder, live)
+        print(f"{total.total()} runs: {', '.join(f'{total[state]} {state}' for state in progress.STATES)}")
     else:
         print_status(output(), folder, live)
 

@@ -1,6 +1,7 @@
 """The command `plan`: what a study will take, for people and as JSON."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,25 +23,20 @@ from vitbench.study.plan import ModelPlan, Plan, plan, planned_device
 
 
 def plan_study(study: str, results: Path, overrides: list[str], workers: int | None, *, probe: bool,
-               deviation: float | None, allow_plugins: bool, as_json: bool) -> None:
+               deviation: float | None, allow_plugins: bool) -> tuple[StudyFolder, Plan]:
     """From the study file, the results folder and the cost file; with `probe` a few steps are run first."""
     loaded = load(find(study, results), overrides)
     if probe:
         refuse_strange_plugins(loaded, results, allow_plugins)
     meaning, names = resolved(loaded, import_plugins=probe)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    out = output()
     workers = workers or (1 if planned_device(folder) == "cuda" else usable_cores())
     if probe:
-        _measure_missing(out, folder, loaded.plugin_files(), workers, quiet=as_json)
-    found = plan(folder, workers, deviation=deviation)
-    if as_json:
-        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
-    else:
-        _print(out, folder, found)
+        _measure_missing(folder, loaded.plugin_files(), workers)
+    return folder, plan(folder, workers, deviation=deviation)
 
 
-def _measure_missing(out: Console, folder: StudyFolder, plugins: dict[str, Path], workers: int, *, quiet: bool) -> None:
+def _measure_missing(folder: StudyFolder, plugins: dict[str, Path], workers: int) -> None:
     from vitbench.study.measure import measure
 
     known, device, ended = costs.read(folder.store.folder.parent).kinds, planned_device(folder), folder.store.ids()
@@ -48,10 +44,22 @@ def _measure_missing(out: Console, folder: StudyFolder, plugins: dict[str, Path]
     workers = min(workers, max(1, len(to_do)))
     missing = [run for run in to_do if costs.kind_of(run.spec, device, shared=workers > 1) not in known]
     if missing:
-        measure(folder, missing, plugins, workers, (lambda _line: None) if quiet else out.print)
+        measure(folder, missing, plugins, workers, lambda line: print(line, file=sys.stderr))
 
 
-def _print(out: Console, folder: StudyFolder, found: Plan) -> None:
+def show_plan(folder: StudyFolder, found: Plan, *, as_json: bool, quiet: bool) -> None:
+    """Tables and sentences for people, only these where `quiet`; or one JSON object."""
+    if as_json:
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+        return
+    out = output()
+    if not quiet:
+        _print_tables(out, found)
+    for line in _sentences(folder, found):
+        out.print(line)
+
+
+def _print_tables(out: Console, found: Plan) -> None:
     shares = grid_of("share", "drawn", "train", "validation", "per class")
     for share in found.shares:
         low, high = share["least_per_class"], share["most_per_class"]
@@ -62,8 +70,6 @@ def _print(out: Console, folder: StudyFolder, found: Plan) -> None:
     for model in (*found.models, found.totals):
         models.add_row(*_row(model))
     out.print(models)
-    for line in _sentences(folder, found):
-        out.print(line)
 
 
 def _row(model: ModelPlan) -> tuple[Text | str, ...]:

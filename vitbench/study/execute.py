@@ -12,7 +12,8 @@ from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
 from vitbench.study import costs
-from vitbench.study.engines.local import Ended, LocalEngine, Task, slow_imports
+from vitbench.study.engines.local import Ended, LocalEngine, slow_imports
+from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import Expected, expected, image_bytes, together
 from vitbench.study.memory import refuse_too_large

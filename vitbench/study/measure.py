@@ -14,7 +14,8 @@ from vitbench.report.frame import counts_of
 from vitbench.spec import Budget, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study import costs
-from vitbench.study.engines.local import LocalEngine, Task, slow_imports
+from vitbench.study.engines.local import LocalEngine, slow_imports
+from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import image_bytes
 from vitbench.study.place import choose_place

@@ -4,9 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,34 +14,18 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from vitbench import datasets
-from vitbench.cost import ModelCost
 from vitbench.environment import set_switches
 from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
-from vitbench.models import MODELS, ModelError, checked_cost
-from vitbench.record import Execution, Failure
-from vitbench.registry import PluginError, load_plugin
+from vitbench.models import MODELS
 from vitbench.spec import RunSpec
-from vitbench.store import ResultStore
+from vitbench.study.engines.worker import Task, inspect, store_failure, work
 from vitbench.study.place import Machine
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
-PRELOADED = ["vitbench.training.run", "vitbench.study.engines.local", "vitbench.models.token_transformer",
+PRELOADED = ["vitbench.training.run", "vitbench.study.engines.worker", "vitbench.models.token_transformer",
              "vitbench.models.convnet", "vitbench.models.resnet", "vitbench.nn.token_transformer",
              "vitbench.nn.convnet", "vitbench.nn.resnet", "torch.utils.flop_counter", "vitbench.cli"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """All that a worker needs: data, never pickled functions."""
-
-    spec: RunSpec
-    place: Execution
-    folder: Path
-    plugins: tuple[Path, ...]
-    shared: bool
-    trial: bool = False  # only its costs are wanted
 
 
 @dataclass(frozen=True)
@@ -62,19 +44,6 @@ class _Running:
     task: Task
     started: float
     slot: int  # 0 to workers - 1
-
-
-class UnfitModels(ValueError):
-    """Models that cannot be built or run at this study's image size; why, by label."""
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """By label."""
-        found: dict[str, str] = self.args[0]
-        return found
-
-    def __str__(self) -> str:
-        return "\n".join(f"model {label!r}: {reason}" for label, reason in self.reasons.items())
 
 
 class WorkerDied(ValueError):
@@ -125,7 +94,7 @@ class LocalEngine:
         `models` are name, size and options by label. Raises DatasetError, PluginError or UnfitModels as the worker
         did, or WorkerDied.
         """
-        connection, process = self._start(_inspect, dataset, plugins, dict(models or {}))
+        connection, process = self._start(inspect, dataset, plugins, dict(models or {}))
         try:
             answer = connection.recv()
         except EOFError:
@@ -162,7 +131,7 @@ class LocalEngine:
         """Begin a task in a worker of its own."""
         started, taken = time.monotonic(), {run.slot for run in self._running.values()}
         slot = next(i for i in range(self.workers) if i not in taken)
-        connection, process = self._start(_work, task, visible_devices(task.place.device, slot, self.devices))
+        connection, process = self._start(work, task, visible_devices(task.place.device, slot, self.devices))
         self._running[connection] = _Running(process, task, started, slot)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
@@ -175,7 +144,7 @@ class LocalEngine:
                 outcome, reason = ready.recv()
             except (EOFError, OSError):
                 process.join()
-                outcome, reason = _store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC),
+                outcome, reason = store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC),
                                                  crash=True)
             process.join()
             ready.close()
@@ -191,44 +160,6 @@ def _cause(process: ForkServerProcess) -> str:
     return f"exit status {code}"
 
 
-def _tell(answer: Connection, what: object) -> None:
-    """Answer the driver, if it still listens."""
-    with contextlib.suppress(BrokenPipeError):
-        answer.send(what)
-
-
-def _inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
-             answer: Connection) -> None:
-    """In a worker: answers with a Machine, or with the exception that says why no run can start."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
-    import torch
-
-    try:
-        for path in plugins:
-            load_plugin(path)
-        datasets.load(dataset)
-        devices = torch.cuda.device_count()
-        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models)))
-    except (datasets.DatasetError, PluginError, UnfitModels) as error:
-        _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
-    except Exception as error:
-        _tell(answer, datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}"))
-
-
-def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
-    """Costs by label. Raises UnfitModels."""
-    data, costs, unfit = datasets.DATASETS.get(dataset).meta, {}, {}
-    for label, (name, size, options) in models.items():
-        try:
-            costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
-        except ModelError as error:
-            unfit[label] = str(error)
-    if unfit:
-        raise UnfitModels(unfit)
-    return costs
-
-
 def visible_devices(device: str, slot: int, devices: int) -> str | None:
     """CUDA_VISIBLE_DEVICES of the worker in `slot`: one device, in turn; None leaves it as it is."""
     if device == "cpu":
@@ -237,71 +168,3 @@ def visible_devices(device: str, slot: int, devices: int) -> str | None:
         return None
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     return (allowed.split(",") if allowed else [str(i) for i in range(devices)])[slot % devices]
-
-
-def _work(task: Task, visible: str | None, answer: Connection) -> None:
-    """In a worker: one run from its specification to its stored record."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
-    if visible is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = visible
-    from vitbench.training.run import run_one
-
-    spec, started = task.spec, datetime.now(UTC)
-    live = LiveFile(task.folder / "live", spec.run_id)
-    server = os.getppid()
-    steps = 0
-
-    def on_start(total: int) -> None:
-        nonlocal steps
-        steps = total
-        live.update(0, total)
-
-    def on_point(point: Any) -> None:
-        if os.getppid() != server:  # the driver is gone, and its fork server with it
-            os._exit(1)
-        live.update(point.step, steps, train_loss=point.train_loss, val_loss=point.val_loss,
-                    test_loss=point.test_loss)
-
-    try:
-        for path in task.plugins:
-            load_plugin(path)
-        finished = run_one(spec, task.place, shared=task.shared, trial=task.trial, on_start=on_start, on_point=on_point)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}".strip()
-        _tell(answer, _store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
-        return
-    try:
-        store = ResultStore(task.folder)
-        store.write_subset(finished.record.data.subset, finished.index_file)
-        store.write(finished.record, finished.logits_IC)
-    except OSError as error:
-        _tell(answer, ("unstored", _refusal(error, task)))
-        return
-    live.remove()
-    _tell(answer, (finished.record.outcome, finished.record.reason))
-
-
-def _store_failure(task: Task, reason: str, trace: str, started: datetime, *, crash: bool = False) -> tuple[str, str]:
-    failure = Failure(run_id=task.spec.run_id, spec=task.spec, reason=reason, traceback=trace, crash=crash,
-                      started=started.isoformat(timespec="seconds"),
-                      finished=datetime.now(UTC).isoformat(timespec="seconds"))
-    try:
-        ResultStore(task.folder).write_failure(failure)
-    except OSError as error:
-        return "unstored", _refusal(error, task)
-    return "failed", reason
-
-
-def _refusal(error: OSError, task: Task) -> str:
-    """'subsets/0a1b.json: No space left on device'."""
-    file = str(error.filename or "").removeprefix(f"{task.folder}{os.sep}")
-    return f"{file}{': ' if file else ''}{error.strerror or error}"
-
-
-def _scrubbed(trace: str, results: Path) -> str:
-    """A traceback without the folders of this machine."""
-    for folder, name in ((str(results.resolve().parent), "."),
-                         (str(Path(datasets.__file__).parents[2]), "."), (sys.prefix, "<environment>"),
-                         (str(Path.home()), "~")):
-        trace = trace.replace(folder + os.sep, name + os.sep)
-    return trace

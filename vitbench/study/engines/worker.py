@@ -1,0 +1,154 @@
+"""What happens in a worker: the machine is looked at, or one run is done and stored."""
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from vitbench import datasets
+from vitbench.cost import ModelCost
+from vitbench.live import LiveFile
+from vitbench.models import ModelError, checked_cost
+from vitbench.record import Execution, Failure
+from vitbench.registry import PluginError, load_plugin
+from vitbench.spec import RunSpec
+from vitbench.store import ResultStore
+from vitbench.study.place import Machine
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker needs: data, never pickled functions."""
+
+    spec: RunSpec
+    place: Execution
+    folder: Path
+    plugins: tuple[Path, ...]
+    shared: bool
+    trial: bool = False  # only its costs are wanted
+
+
+class UnfitModels(ValueError):
+    """Models that cannot be built or run at this study's image size; why, by label."""
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """By label."""
+        found: dict[str, str] = self.args[0]
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(f"model {label!r}: {reason}" for label, reason in self.reasons.items())
+
+
+def _tell(answer: Connection, what: object) -> None:
+    """Answer the driver, if it still listens."""
+    with contextlib.suppress(BrokenPipeError):
+        answer.send(what)
+
+
+def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
+             answer: Connection) -> None:
+    """In a worker: answers with a Machine, or with the exception that says why no run can start."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
+    import torch
+
+    try:
+        for path in plugins:
+            load_plugin(path)
+        datasets.load(dataset)
+        devices = torch.cuda.device_count()
+        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models)))
+    except (datasets.DatasetError, PluginError, UnfitModels) as error:
+        _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
+    except Exception as error:
+        _tell(answer, datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}"))
+
+
+def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
+    """Costs by label. Raises UnfitModels."""
+    data, costs, unfit = datasets.DATASETS.get(dataset).meta, {}, {}
+    for label, (name, size, options) in models.items():
+        try:
+            costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
+        except ModelError as error:
+            unfit[label] = str(error)
+    if unfit:
+        raise UnfitModels(unfit)
+    return costs
+
+
+def work(task: Task, visible: str | None, answer: Connection) -> None:
+    """In a worker: one run from its specification to its stored record."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
+    if visible is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
+    from vitbench.training.run import run_one
+
+    spec, started = task.spec, datetime.now(UTC)
+    live = LiveFile(task.folder / "live", spec.run_id)
+    server = os.getppid()
+    steps = 0
+
+    def on_start(total: int) -> None:
+        nonlocal steps
+        steps = total
+        live.update(0, total)
+
+    def on_point(point: Any) -> None:
+        if os.getppid() != server:  # the driver is gone, and its fork server with it
+            os._exit(1)
+        live.update(point.step, steps, train_loss=point.train_loss, val_loss=point.val_loss,
+                    test_loss=point.test_loss)
+
+    try:
+        for path in task.plugins:
+            load_plugin(path)
+        finished = run_one(spec, task.place, shared=task.shared, trial=task.trial, on_start=on_start, on_point=on_point)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".strip()
+        _tell(answer, store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
+        return
+    try:
+        store = ResultStore(task.folder)
+        store.write_subset(finished.record.data.subset, finished.index_file)
+        store.write(finished.record, finished.logits_IC)
+    except OSError as error:
+        _tell(answer, ("unstored", _refusal(error, task)))
+        return
+    live.remove()
+    _tell(answer, (finished.record.outcome, finished.record.reason))
+
+
+def store_failure(task: Task, reason: str, trace: str, started: datetime, *, crash: bool = False) -> tuple[str, str]:
+    """Keep why a run has no numbers; the answer that the driver gets."""
+    failure = Failure(run_id=task.spec.run_id, spec=task.spec, reason=reason, traceback=trace, crash=crash,
+                      started=started.isoformat(timespec="seconds"),
+                      finished=datetime.now(UTC).isoformat(timespec="seconds"))
+    try:
+        ResultStore(task.folder).write_failure(failure)
+    except OSError as error:
+        return "unstored", _refusal(error, task)
+    return "failed", reason
+
+
+def _refusal(error: OSError, task: Task) -> str:
+    """'subsets/0a1b.json: No space left on device'."""
+    file = str(error.filename or "").removeprefix(f"{task.folder}{os.sep}")
+    return f"{file}{': ' if file else ''}{error.strerror or error}"
+
+
+def _scrubbed(trace: str, results: Path) -> str:
+    """A traceback without the folders of this machine."""
+    for folder, name in ((str(results.resolve().parent), "."),
+                         (str(Path(datasets.__file__).parents[2]), "."), (sys.prefix, "<environment>"),
+                         (str(Path.home()), "~")):
+        trace = trace.replace(folder + os.sep, name + os.sep)
+    return trace
