@@ -84,7 +84,8 @@ def _limits(root: Path, kinds: str, path: str) -> Iterator[int]:
             return
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name as the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -101,7 +102,7 @@ def describe(device_name: str) -> dict[str, object]:
         except PackageNotFoundError:
             versions[name] = "missing"
     return {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine(),
-            "processor": _processor(), "cores": os.cpu_count(), "device_name": device_name, "packages": versions}
+            "processor": processor(), "cores": os.cpu_count(), "device_name": device_name, "packages": versions}
 
 
 def environment_id(description: dict[str, object]) -> str:

@@ -74,6 +74,10 @@ class Recipe(Frozen):
         return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items() if amount) or "none"
 
 
+class BudgetTooSmall(ValueError):
+    """A budget that buys no step; the message has both numbers."""
+
+
 class Budget(Frozen):
     """How long a run trains, and in which unit."""
 
@@ -84,7 +88,7 @@ class Budget(Frozen):
         """Optimiser steps of this budget for a model of `macs` forward multiply-adds an image.
 
         An epoch is rounded up to whole steps. `flops` counts 3 x forward MACs x 2 for each image seen
-        (protocol rule 9). Raises ValueError where the budget buys no step.
+        (protocol rule 9). Raises BudgetTooSmall.
         """
         if self.unit == "steps":
             return self.amount
@@ -92,7 +96,7 @@ class Budget(Frozen):
             return -(-self.amount * train_images // batch_size)
         steps = self.amount // (6 * macs * batch_size)
         if steps < 1:
-            raise ValueError(f"a budget of {self.amount:,} flops is less than one step of {batch_size} images "
+            raise BudgetTooSmall(f"a budget of {self.amount:,} flops is less than one step of {batch_size} images "
                              f"({6 * macs * batch_size:,} flops)")
         return steps
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.cli.driver import vitbench
 from tests.report.factory import record, resolved, study
-from vitbench.cli.prune import size
 from vitbench.live import Progress
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
+from vitbench.units import byte_text
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_prune_touches_nothing_while_a_driver_is_at_work(results: Path) -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"),
                                              (999_960, "1.0 MB"), (2_340_000_000, "2.3 GB"), (5e12, "5000.0 GB")])
 def test_sizes_are_told_in_powers_of_a_thousand(count: int, text: str) -> None:
-    assert size(count) == text
+    assert byte_text(count) == text
 
 
 def test_a_plan_says_what_it_does_not_know_and_json_has_the_same(results: Path) -> None:
@@ -213,6 +213,9 @@ def test_a_plan_says_what_it_does_not_know_and_json_has_the_same(results: Path) 
     assert found["seconds"] is None
     assert found["totals"]["runs"] == 8 * 6 * 4
     assert found["resolution"]["seeds"] == 8
+    assert found["models"]["linear"].keys() == found["totals"].keys()
+    assert found.keys() == {"study", "device", "workers", "shares", "models", "totals", "seconds", "peak_memory_bytes",
+                            "unmeasured", "resolution"}
 
 
 def test_status_in_one_line(results: Path) -> None:

@@ -71,6 +71,7 @@ def test_added_seeds_are_done_alone_and_the_change_is_named(copy: Path) -> None:
     ended = vitbench("run", "tiny.yaml", "seeds=3", cwd=copy)
     assert ended.returncode == 0, ended.stderr
     assert "the study changed since its last run: seeds: [0, 1] -> [0, 1, 2]" in ended.stdout
+    assert "verdicts are exploratory" in (copy / "results" / "tiny" / "table.md").read_text()
     assert "8 runs were there already, 4 are new" in ended.stdout
     assert before.items() <= _records(copy).items()
 
@@ -190,6 +191,41 @@ def test_a_model_that_cannot_run_is_refused_before_training(tmp_path: Path, plug
     assert words in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not list(tmp_path.glob("results/tiny/runs/*"))
+
+
+def test_runs_that_do_not_fit_into_memory_are_refused_before_training(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    huge = "models=[{name: token_transformer, size: xl, embed_dim: 4096, depth: 64}]"
+    ended = vitbench("run", "tiny.yaml", huge, "--workers", 1, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "1 runs at a time need 2" in ended.stderr  # 206 GB for weights, gradients and averages
+    assert "not even one fits: take a smaller model or batch_size" in ended.stderr
+
+
+def test_a_budget_that_buys_no_step_is_refused_before_training(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "budgets=[{flops: 10}]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: a budget of 10 flops is less than one step of")
+
+
+def test_priority_is_kept_and_a_probe_makes_a_forecast(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    arguments = ("tiny.yaml", "models=[linear,mlp:xs]", "fractions=[0.1]", "seeds=2", "priority=['model=mlp:xs']")
+    unknown = vitbench("plan", *arguments, cwd=tmp_path).stdout
+    assert "never measured here: linear, mlp:xs" in unknown
+    probed = vitbench("plan", *arguments, "--probe", cwd=tmp_path)
+    assert "forecast: " in probed.stdout
+    assert "measuring linear" in probed.stderr
+    assert not (tmp_path / "results" / "tiny").exists()
+    ended = vitbench("run", *arguments, "--workers", 1, cwd=tmp_path)
+    records = sorted((RunRecord.from_json(p.read_bytes()), p.stat().st_mtime_ns)[::-1]
+                     for p in tmp_path.glob("results/tiny/runs/*/record.json"))
+    assert [record.spec.model for _, record in records] == ["mlp@1", "mlp@1", "linear@1", "linear@1"]
+    again = vitbench("run", *arguments[:3], "seeds=3", "--workers", 1, cwd=tmp_path).stdout
+    assert "the runs took" in again
+    assert "forecast" in again
+    assert "forecast" not in ended.stdout  # one at a time was never measured: the probe had two
 
 
 def test_a_failed_run_keeps_its_traceback_and_is_done_again_when_asked(tmp_path: Path) -> None:

@@ -99,11 +99,13 @@ def _with_seeds(folder: StudyFolder, seeds: int, **values: object) -> StudyFolde
     return made
 
 
-def test_seeds_added_without_a_declared_look_make_verdicts_exploratory_for_good(folder: StudyFolder) -> None:
+def test_seeds_changed_without_a_declared_look_make_verdicts_exploratory_for_good(folder: StudyFolder) -> None:
     assert folder.exploratory() is None
-    assert "first run with 3, and no look was declared" in str(_with_seeds(folder, 6).exploratory())
-    assert _with_seeds(folder, 3).exploratory() is None  # nothing was added to what it shows now
-    assert _with_seeds(folder, 6).exploratory() is not None
+    more = study(seeds=6)
+    planned = StudyFolder("quick", more, resolved(more), folder.store)
+    assert "(3, 6 of them)" in str(planned.exploratory())  # told before it is done
+    for seeds in (6, 3, 6):  # seeds that are taken away again were looked at all the same
+        assert _with_seeds(folder, seeds).exploratory() is not None
 
 
 def test_seeds_added_at_a_declared_look_do_not(tmp_path: Path) -> None:

@@ -1,29 +1,31 @@
 """The cost file and the forecast made from it, without an engine."""
 
 import getpass
-import json
 import socket
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tests.report.factory import failure, record, resolved, study
 from vitbench.config import Study
+from vitbench.environment import usable_cores
 from vitbench.grid import Run, expand
 from vitbench.record import RunRecord
 from vitbench.report.cells import cells
 from vitbench.report.frame import build
+from vitbench.spec import BudgetTooSmall
 from vitbench.store import ResultStore
 from vitbench.study import costs
 from vitbench.study.costs import Rates
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import expected, peak_bytes, wall_seconds
-from vitbench.study.plan import plan
+from vitbench.study.forecast import SHARED_BYTES, Expected, expected, peak_bytes, wall_seconds
+from vitbench.study.place import Placement
+from vitbench.study.plan import plan, planned_placement
 from vitbench.study.resolution import deviations, resolution
 
+TWO = Placement("cpu", 0, 2)
 RATES = Rates(train_images_per_second=1000.0, eval_images_per_second=5000.0, overhead_seconds=0.25,
-              base_memory_bytes=400_000_000, macs=1000, runs=3)
+              base_memory_bytes=400_000_000, macs=1000)
 
 
 def runs_of(of: Study) -> list[Run]:
@@ -56,15 +58,18 @@ def test_a_run_takes_its_training_its_evaluation_and_its_overhead(folder: StudyF
 
 @pytest.mark.parametrize(("runs", "workers", "seconds"), [
     ([], 2, 0), ([3, 1], 1, 4), ([3, 1, 1], 2, 3), ([1, 1, 3], 2, 4), ([5], 3, 5), ([2, 2, 2, 2], 2, 4),
+    ([2, None, 2], 2, None),
 ])
-def test_wall_time_is_that_of_starting_each_run_on_the_first_free_worker(runs: list[float], workers: int,
-                                                                         seconds: float) -> None:
-    assert wall_seconds(runs, workers) == seconds
+def test_wall_time_is_that_of_starting_each_run_on_the_first_free_worker(runs: list[float | None], workers: int,
+                                                                         seconds: float | None) -> None:
+    each = [None if s is None else Expected(s, 0) for s in runs]
+    assert wall_seconds(each, workers) == seconds
 
 
 def test_memory_is_that_of_the_largest_runs_at_once() -> None:
-    assert peak_bytes([1, 5, 3], 2) == 8
-    assert peak_bytes([4], 2) == 4
+    own = [SHARED_BYTES + n for n in (1, 5, 3)]
+    assert peak_bytes(own, 2) == SHARED_BYTES + 8  # what all share is there once
+    assert peak_bytes(own[:1], 2) == SHARED_BYTES + 1
 
 
 def test_new_rates_take_the_place_of_older_ones_and_others_stay(tmp_path: Path) -> None:
@@ -72,7 +77,6 @@ def test_new_rates_take_the_place_of_older_ones_and_others_stay(tmp_path: Path) 
     costs.keep(tmp_path, {"a": [RATES.model_copy(update={"overhead_seconds": s}) for s in (1.0, 2.0, 9.0)]})
     found = costs.read(tmp_path)
     assert found.kinds["a"].overhead_seconds == 2.0
-    assert found.kinds["a"].runs == 9
     assert found.kinds["b"] == RATES
     assert found.start_seconds == 5.0
 
@@ -104,13 +108,13 @@ def test_a_kind_is_named_by_what_decides_its_rates() -> None:
 
 
 def test_a_plan_of_measured_kinds_has_seconds_and_one_of_others_names_them(folder: StudyFolder, tmp_path: Path) -> None:
-    assert plan(folder, 2, deviation=None).unmeasured == ("token_transformer:xs", "convnet:xs")
+    assert plan(folder, TWO, deviation=None).unmeasured == ("token_transformer:xs", "convnet:xs")
     costs.keep(tmp_path, known(folder.study), start_seconds=4.0, closing_seconds=2.0)
-    found = plan(folder, 2, deviation=None)
+    found = plan(folder, TWO, deviation=None)
     assert found.unmeasured == ()
     assert found.seconds is not None
     each = [expected(run, folder.resolved, costs.read(tmp_path), "cpu", shared=True) for run in folder.runs]
-    assert found.seconds == pytest.approx(6.0 + wall_seconds([one.seconds for one in each if one], 2))
+    assert found.seconds == pytest.approx(6.0 + wall_seconds(each, 2) or 0)
     assert found.totals.to_do == 12
 
 
@@ -119,14 +123,14 @@ def test_done_and_failed_runs_are_not_planned_again(folder: StudyFolder, tmp_pat
     for run in folder.runs[:5]:
         folder.store.write(record(run, folder.resolved), None)
     folder.store.write_failure(failure(folder.runs[5]))
-    found = plan(folder, 2, deviation=None).totals
+    found = plan(folder, TWO, deviation=None).totals
     assert (found.runs, found.done, found.failed, found.to_do) == (12, 5, 1, 6)
 
 
 def test_one_run_left_is_planned_on_one_worker(folder: StudyFolder) -> None:
     for run in folder.runs[:-1]:
         folder.store.write(record(run, folder.resolved), None)
-    assert plan(folder, 8, deviation=None).workers == 1
+    assert planned_placement(folder, workers=8, runs_per_device=1).workers == 1
 
 
 def test_deviations_are_of_paired_differences_between_models_under_one_condition() -> None:
@@ -144,19 +148,39 @@ def test_deviations_are_of_paired_differences_between_models_under_one_condition
 
 
 def test_resolution_needs_two_seeds_and_a_deviation() -> None:
-    assert resolution(1, stated=0.01, earlier=None) is None
-    assert resolution(6, stated=None, earlier=None) is None
-    found = resolution(6, stated=0.015, earlier=None)
+    assert resolution(1, 0, stated=0.01, earlier=None) is None
+    assert resolution(6, 0, stated=None, earlier=None) is None
+    found = resolution(6, 0, stated=0.015, earlier=None)
     assert found is not None
     assert found.difference == pytest.approx(0.0215181717306, rel=1e-5)  # smallest_detectable/n6
     assert "6 seeds show a difference of 2.2 points" in found.sentence
-    few = resolution(3, stated=0.015, earlier=None)
+    looked = resolution(6, 2, stated=0.015, earlier=None)
+    assert looked is not None
+    assert looked.alpha == 0.025  # protocol rule 22
+    assert looked.difference > found.difference
+    few = resolution(3, 0, stated=0.015, earlier=None)
     assert few is not None
     assert "no test is made below 6 seeds" in few.sentence
 
 
-def test_a_plan_as_json_has_what_the_text_has(folder: StudyFolder) -> None:
-    found = json.loads(json.dumps(asdict(plan(folder, 2, deviation=0.02))))
-    assert {"study", "device", "workers", "shares", "models", "totals", "seconds", "peak_memory_bytes", "unmeasured",
-            "resolution"} == set(found)
-    assert found["seconds"] is None
+@pytest.mark.parametrize(("device", "devices", "workers", "per_device", "runs", "at_once", "shared"), [
+    ("cpu", 0, 3, 1, 99, 3, True), ("cpu", 4, 1, 1, 99, 1, False), ("cpu", 0, 8, 1, 2, 2, True),
+    ("cuda", 1, None, 1, 99, 1, False), ("cuda", 4, None, 1, 99, 4, False), ("cuda", 4, None, 2, 99, 8, True),
+    ("cuda", 2, 3, 1, 99, 3, True),
+])
+def test_runs_at_a_time_and_whether_they_share_a_device(device: str, devices: int, workers: int | None, per_device: int,  # noqa: PLR0917
+                                                        runs: int, at_once: int, shared: bool) -> None:
+    found = Placement.of(device, devices, workers=workers, runs_per_device=per_device, runs=runs)
+    assert (found.workers, found.shared) == (at_once, shared)
+
+
+def test_a_cpu_takes_a_run_a_core() -> None:
+    assert Placement.of("cpu", 0, workers=None, runs_per_device=1, runs=10**6).workers == usable_cores()
+
+
+def test_a_budget_that_buys_no_step_is_told_before_anything_runs(tmp_path: Path) -> None:
+    of = study(budgets=[{"flops": 1000}])
+    made = StudyFolder("quick", of, resolved(of), ResultStore(tmp_path / "quick"))
+    costs.keep(tmp_path, known(of))
+    with pytest.raises(BudgetTooSmall, match=r"a budget of 1,000 flops is less than one step of 64 images \(384,000"):
+        plan(made, TWO, deviation=None)

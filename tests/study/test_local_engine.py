@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.driver import until
 from vitbench.cli.errors import explained
-from vitbench.study.engines.local import LocalEngine, WorkerDied
+from vitbench.study.engines.local import LocalEngine, WorkerDied, visible_devices
 
 DRIVER = """
 import time
@@ -84,3 +84,15 @@ def tell_loaded(module: str, answer: Connection) -> None:
 def test_what_is_preloaded_is_there_in_each_worker() -> None:
     done = subprocess.run([sys.executable, "-c", PRELOADING], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize(("device", "slot", "devices", "allowed", "visible"), [
+    ("cpu", 0, 4, None, ""), ("cuda", 0, 1, None, None), ("cuda", 1, 2, None, "1"), ("cuda", 2, 2, None, "0"),
+    ("cuda", 1, 2, "5,7", "7"),
+])
+def test_a_worker_sees_one_cuda_device_in_turn(monkeypatch: pytest.MonkeyPatch, device: str, slot: int, devices: int,
+                                               allowed: str | None, visible: str | None) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if allowed:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+    assert visible_devices(device, slot, devices) == visible

@@ -10,7 +10,8 @@ from vitbench.study.forecast import Expected
 from vitbench.study.memory import TooLarge, least_bytes, refuse_too_large
 
 OF = study(models=["convnet:xs", "mlp:s"], fractions=[0.1])
-RUNS = expand(OF, resolved(OF))
+FACTS = resolved(OF)
+RUNS = expand(OF, FACTS)
 COSTS = {"convnet:xs": ModelCost(params=100_000_000, macs=1, activations=5_000_000), "mlp:s": ModelCost(10, 1, 10)}
 
 
@@ -21,26 +22,33 @@ def _six_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_least_is_weights_gradients_averages_and_half_the_activations() -> None:
-    found = least_bytes(RUNS[0], COSTS["convnet:xs"])  # adamw, batches of 64
+    found = least_bytes(RUNS[0], COSTS["convnet:xs"], FACTS)  # adamw, batches of 64
     assert found == 350_000_000 + 4 * 4 * 100_000_000 + 4 * 5_000_000 * 64 // 2
 
 
+def test_the_least_knows_small_shares_and_narrow_numbers() -> None:
+    of = study(models=["convnet:xs"], images_per_class=[2], fractions=None, recipe={"precision": "bf16"})
+    (run, *_) = expand(of, resolved(of))
+    found = least_bytes(run, COSTS["convnet:xs"], resolved(of))
+    assert found == 350_000_000 + 4 * 4 * 100_000_000 + 2 * 5_000_000 * 20 // 2  # batches of all twenty images
+
+
 def test_what_fits_is_let_through() -> None:
-    refuse_too_large(RUNS, COSTS, {}, workers=2)
+    refuse_too_large(RUNS, FACTS, COSTS, {}, workers=2)
 
 
 def test_what_does_not_fit_is_refused_with_numbers_and_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TooLarge, match=r"^3 runs at a time need 7.8 GB of memory, and 6 GB may be used; the largest is "
-                                       r"convnet:xs with batches of 64: at least 2.6 GB. --workers 2 would fit$"):
-        refuse_too_large(RUNS, COSTS, {}, workers=3)
+    with pytest.raises(TooLarge, match=r"^3 runs at a time need 7\.1 GB of memory, and 6\.0 GB may be used; the largest "
+                                       r"is convnet:xs with batches of 64: at least 2\.6 GB\. --workers 2 would fit$"):
+        refuse_too_large(RUNS, FACTS, COSTS, {}, workers=3)
     monkeypatch.setattr(memory, "memory_limit_bytes", lambda: 2_000_000_000)  # a container's
     with pytest.raises(TooLarge, match="not even one fits"):
-        refuse_too_large(RUNS, COSTS, {}, workers=1)
+        refuse_too_large(RUNS, FACTS, COSTS, {}, workers=1)
 
 
 def test_what_was_measured_counts_more_than_the_estimate() -> None:
     measured = {run.spec.run_id: Expected(1.0, 500_000_000) for run in RUNS}
-    refuse_too_large(RUNS, COSTS, measured, workers=8)
+    refuse_too_large(RUNS, FACTS, COSTS, measured, workers=8)
     measured = {run.spec.run_id: Expected(1.0, 5_000_000_000) for run in RUNS}
-    with pytest.raises(TooLarge, match="measured 5 GB"):
-        refuse_too_large(RUNS, COSTS, measured, workers=2)
+    with pytest.raises(TooLarge, match=r"measured 5\.0 GB"):
+        refuse_too_large(RUNS, FACTS, COSTS, measured, workers=2)

@@ -20,6 +20,7 @@ StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A .yaml fil
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
                                                        help="Change values of the study file.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core, on CUDA one a device.")]
+RunsPerDevice = Annotated[int, typer.Option(min=1, help="Runs at a time on each CUDA device.")]
 AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
                                             "folder.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
@@ -50,7 +51,7 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 @app.command()
 def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
-        runs_per_device: Annotated[int, typer.Option(min=1, help="Runs at a time on each CUDA device.")] = 1,
+        runs_per_device: RunsPerDevice = 1,
         only: Annotated[str | None, typer.Option(metavar="KEY=VALUE,...", help="Only these runs, e.g. "
                                                  "model=convnet:s,fraction=0.1.")] = None,
         time_limit: Annotated[str | None, typer.Option(metavar="2h", help="Start no run after this time: 2h, 30m, "
@@ -73,6 +74,7 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
 @app.command()
 def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
          overrides: Overrides = None, results: Results = RESULTS, workers: Workers = None,
+         runs_per_device: RunsPerDevice = 1,
          probe: Annotated[bool, typer.Option("--probe", help="Measure what was never measured here: a few steps of "
                                              "each kind of run.")] = False,
          deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
@@ -83,8 +85,8 @@ def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an optio
     from vitbench.cli.plan import plan_study, show_plan
 
     use_data_dir(data_dir)
-    folder, found = plan_study(study, results, overrides or [], workers, probe=probe, deviation=deviation,
-                               allow_plugins=allow_plugins)
+    folder, found = plan_study(study, results, overrides or [], workers=workers, runs_per_device=runs_per_device,
+                               probe=probe, deviation=deviation, allow_plugins=allow_plugins)
     show_plan(folder, found, as_json=as_json, quiet=quiet)
 
 

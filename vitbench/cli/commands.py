@@ -24,6 +24,7 @@ from vitbench.study import costs
 from vitbench.study.execute import Options, Summary, execute
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
+from vitbench.units import duration
 
 
 def output() -> Console:
@@ -78,11 +79,10 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     from vitbench.cli.show import print_table
 
     began, page = time.monotonic(), folder.store.folder / "report.html"
-    ended = summary.done + summary.diverged + len(summary.failed)
     frame = frame_of(folder)
-    if not ended and not summary.left:
+    if not summary.ended and not summary.left:
         console.print(f"nothing to do: all {summary.already} runs are there")
-    if ended or summary.study_changed or _outdated(folder, frame):
+    if summary.ended or summary.study_changed or _outdated(folder, frame):
         print_table(console, frame if len(chosen) == len(folder.runs) else frame_of(folder, chosen))
         page = write_report(folder, frame)
         costs.keep(folder.store.folder.parent, {}, closing_seconds=time.monotonic() - began)
@@ -90,7 +90,7 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
         console.print(f"{summary.already} runs were there already, {summary.done} are new")
     if summary.forecast_seconds and not summary.left:
         wrong = summary.seconds / summary.forecast_seconds - 1
-        console.print(f"the runs took {summary.seconds:.0f} s; forecast {summary.forecast_seconds:.0f} s "
+        console.print(f"the runs took {duration(summary.seconds)}; forecast {duration(summary.forecast_seconds)} "
                       f"({wrong:+.0%})")
     for end in summary.failed:
         console.print(f"failed: {end.spec.run_id}: {end.reason} (vitbench logs {end.spec.run_id})")

@@ -14,15 +14,9 @@ from vitbench.grid import Run
 from vitbench.live import Progress
 from vitbench.study.engines.local import Ended
 from vitbench.study.execute import Summary
+from vitbench.units import duration
 
 PLAIN_EVERY_SECONDS = 10.0
-
-
-def duration(seconds: float) -> str:
-    """'1 h 05 min', '2 min 10 s', '12 s'."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def _named(run: Run) -> str:
@@ -63,7 +57,7 @@ class QuietDisplay(PlainDisplay):
 
 
 def _counts(summary: Summary, live: list[Progress], seconds_left: float | None) -> str:
-    ended = summary.done + summary.diverged + len(summary.failed)
+    ended = summary.ended
     trouble = "".join(f", {count} {word}" for count, word in
                       ((len(summary.failed), "failed"), (summary.diverged, "diverged")) if count)
     rest = "" if seconds_left is None else f", about {duration(seconds_left)} left"
@@ -79,7 +73,7 @@ class LiveDisplay(PlainDisplay):
 
     def tick(self, summary: Summary, live: list[Progress], seconds_left: float | None) -> None:
         """Redraw."""
-        ended = summary.done + summary.diverged + len(summary.failed)
+        ended = summary.ended
         view: list[RenderableType] = [ProgressBar(total=ended + summary.left, completed=ended, width=60),
                                       Text(_counts(summary, live, seconds_left))]
         self.live.update(Group(*view, self._running(live)), refresh=True)

@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Literal
 
+from vitbench.units import byte_text
+
 State = Literal["ok", "warning", "missing", "broken"]
 WORKER_BYTES = 500_000_000  # what a small run holds, torch included
 LITTLE_DISK_BYTES = 2_000_000_000
@@ -85,7 +87,7 @@ def _torch() -> Iterator[Finding]:
     yield Finding("ok", "torch build", f"CUDA {cuda}" if cuda else "CPU only")
     devices = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
     for i, device in enumerate(devices):
-        yield Finding("ok", f"cuda:{i}", f"{device.name}, {_gigabytes(device.total_memory)}")
+        yield Finding("ok", f"cuda:{i}", f"{device.name}, {byte_text(device.total_memory)}")
     if not devices and shutil.which("nvidia-smi"):
         yield Finding("warning", "cuda", "torch finds no CUDA device, though nvidia-smi is here",
                       f"see whether it lists a device, and whether its driver is new enough for CUDA {cuda}" if cuda
@@ -108,11 +110,11 @@ def _memory() -> Iterator[Finding]:
 
     limit = memory_limit_bytes()
     allowed, workers = limit or memory_bytes(), usable_cores()
-    found = _gigabytes(memory_bytes()) + (f", of which this container or job may use {_gigabytes(limit)}" if limit
+    found = byte_text(memory_bytes()) + (f", of which this container or job may use {byte_text(limit)}" if limit
                                           else "")
     fitting = max(1, allowed // WORKER_BYTES)
     if fitting < workers:
-        yield Finding("warning", "memory", found, f"a small run takes about {_gigabytes(WORKER_BYTES)}: run with "
+        yield Finding("warning", "memory", found, f"a small run takes about {byte_text(WORKER_BYTES)}: run with "
                                                   f"--workers {fitting}")
     else:
         yield Finding("ok", "memory", found)
@@ -137,7 +139,7 @@ def _folder(subject: str, folder: Path, unwritable: State, advice: str) -> Itera
         return
     free = shutil.disk_usage(home).free
     little = free < LITTLE_DISK_BYTES
-    yield Finding("warning" if little else "ok", subject, f"{shown}, {_gigabytes(free)} free",
+    yield Finding("warning" if little else "ok", subject, f"{shown}, {byte_text(free)} free",
                   "make room; `vitbench prune` shows what can go" if little else None)
 
 
@@ -171,10 +173,6 @@ def _switches() -> Iterator[Finding]:
                       f"is {SWITCHES[name]!r}")
     if not changed:
         yield Finding("ok", "switches", "none of vitbench's is set otherwise")
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 def show(findings: list[Finding], *, quiet: bool) -> None:

@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 
 from vitbench.study.folder import StudyFolder
 from vitbench.study.prune import Leftover, leftovers
+from vitbench.units import byte_text
 
 
 def prune(console: Console, folders: list[StudyFolder], *, logits: bool, really: bool, quiet: bool) -> None:
@@ -20,7 +21,7 @@ def prune(console: Console, folders: list[StudyFolder], *, logits: bool, really:
         items = [item for of_study, _ in found.values() for item in of_study]
         if not quiet:
             _print(console, found)
-        total = f"{len(items)} items, {size(sum(item.bytes for item in items))}"
+        total = f"{len(items)} items, {byte_text(sum(item.bytes for item in items))}"
         if not items:
             console.print("nothing to prune")
         elif not really:
@@ -38,7 +39,7 @@ def _print(console: Console, found: dict[str, tuple[list[Leftover], list[str]]])
     for study, (items, _) in found.items():
         for kind in dict.fromkeys(item.kind for item in items):
             sizes = [item.bytes for item in items if item.kind == kind]
-            grid.add_row(study, kind, str(len(sizes)), size(sum(sizes)))
+            grid.add_row(study, kind, str(len(sizes)), byte_text(sum(sizes)))
     if grid.row_count:
         console.print(grid)
     for study, (_, kept) in found.items():
@@ -50,13 +51,3 @@ def studies(results: Path) -> Iterator[StudyFolder]:
     """Every study under `results`. Raises BadStudy for one that cannot be read."""
     for path in sorted(results.glob("*/study.yaml")):
         yield StudyFolder.open(path.parent.name, results)
-
-
-def size(count: int) -> str:
-    """'1.2 MB', in powers of 1,000."""
-    amount, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if amount < 999.95:
-            break
-        amount, unit = amount / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"

@@ -48,11 +48,8 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     for label, count in (*labels.items(), ("all", total)):
         grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in STATES))
     console.print(grid)
-    if len(folder.runs) > total.total():
-        console.print(f"{len(folder.runs) - total.total()} runs stand under a second label; they are done once")
-    for remark in (folder.earlier_runs(), folder.exploratory()):
-        if remark:
-            console.print(remark)
+    for remark in folder.remarks():
+        console.print(remark)
 
 
 def print_cards(console: Console, cards: list[dict[str, Any]]) -> None:

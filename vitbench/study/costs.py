@@ -1,14 +1,16 @@
 """What runs took on this machine: measured rates of each kind of run, kept in results/.costs.json."""
 
+import fcntl
 import os
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from vitbench.environment import describe
+from vitbench.environment import processor
 from vitbench.record import RunRecord
 from vitbench.spec import Frozen, Positive, RunSpec, canonical_json
 from vitbench.store import write_atomically
@@ -26,7 +28,6 @@ class Rates(Frozen):
     overhead_seconds: NotNegative  # beside training and evaluation: fork, data, counting, storing
     base_memory_bytes: Annotated[int, Field(ge=0)]
     macs: Annotated[int, Field(ge=0)]
-    runs: Annotated[int, Field(ge=1)]
 
 
 class Costs(Frozen):
@@ -40,9 +41,7 @@ class Costs(Frozen):
 
 def machine() -> str:
     """What rates belong to: processor, cores and torch's version, without a name."""
-    found = describe("")
-    return canonical_json({key: found[key] for key in ("processor", "cores", "machine")}
-                          | {"torch": found["packages"]["torch"]})  # type: ignore[index]
+    return f"{processor()}, {os.cpu_count()} cores, torch {version('torch')}"
 
 
 def kind_of(spec: RunSpec, device: str, *, shared: bool) -> str:
@@ -65,7 +64,7 @@ def rates_of(record: RunRecord, seconds: float, image_bytes: int) -> Rates:
                  eval_images_per_second=evaluated / max(cost.eval_seconds, 1e-6),
                  overhead_seconds=max(0.0, seconds - cost.train_seconds - cost.eval_seconds),
                  base_memory_bytes=max(0, cost.peak_memory_bytes - sum(images.values()) * image_bytes),
-                 macs=cost.macs, runs=1)
+                 macs=cost.macs)
 
 
 def together(measured: Iterable[Rates]) -> Rates:
@@ -75,7 +74,7 @@ def together(measured: Iterable[Rates]) -> Rates:
                  eval_images_per_second=median(r.eval_images_per_second for r in found),
                  overhead_seconds=median(r.overhead_seconds for r in found),
                  base_memory_bytes=max(r.base_memory_bytes for r in found),
-                 macs=found[-1].macs, runs=sum(r.runs for r in found))
+                 macs=found[-1].macs)
 
 
 def read(results: Path) -> Costs:
@@ -91,12 +90,14 @@ def read(results: Path) -> Costs:
 def keep(results: Path, measured: Mapping[str, list[Rates]], *, start_seconds: float | None = None,
          closing_seconds: float | None = None) -> None:
     """Put newly measured rates in the place of older ones. A disk that refuses costs only the forecast."""
-    known = read(results)
-    new = {"kinds": known.kinds | {kind: together(rates) for kind, rates in measured.items() if rates},
-           "start_seconds": start_seconds or known.start_seconds,
-           "closing_seconds": closing_seconds or known.closing_seconds}
     try:
         os.makedirs(results, exist_ok=True)
-        write_atomically(results / FILE, known.model_copy(update=new).model_dump_json(indent=1) + "\n")
+        with (results / f"{FILE}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two studies of one folder may end at once
+            known = read(results)
+            new = {"kinds": known.kinds | {kind: together(rates) for kind, rates in measured.items() if rates},
+                   "start_seconds": start_seconds or known.start_seconds,
+                   "closing_seconds": closing_seconds or known.closing_seconds}
+            write_atomically(results / FILE, known.model_copy(update=new).model_dump_json(indent=1) + "\n")
     except OSError:
         return

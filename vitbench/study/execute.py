@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from vitbench.environment import code_version, usable_cores
+from vitbench.environment import code_version
 from vitbench.grid import Run, by_priority, distinct, model_of
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
@@ -15,9 +15,10 @@ from vitbench.study import costs
 from vitbench.study.engines.local import Ended, LocalEngine, slow_imports
 from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import Expected, expected, image_bytes, together
+from vitbench.study.forecast import forecasts, image_bytes, refuse_short_budgets, wall_seconds
 from vitbench.study.memory import refuse_too_large
-from vitbench.study.place import choose_place
+from vitbench.study.place import Placement, choose_place
+from vitbench.units import duration
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,6 @@ class Options:
     max_failures: int | None = None
     retry_failed: bool = False
 
-    def workers_on(self, device: str, devices: int) -> int:
-        """Runs at a time on the CPU's cores or `devices` CUDA devices."""
-        if self.workers is not None:
-            return self.workers
-        return self.runs_per_device * devices if device == "cuda" else usable_cores()
-
 
 @dataclass
 class Summary:
@@ -46,12 +41,17 @@ class Summary:
     done: int = 0
     diverged: int = 0
     failed: list[Ended] = field(default_factory=list)
-    left: int = 0
+    left: int = 0  # runs that have not ended
     stopped: str | None = None
     seconds: float = 0.0  # from the first run's start to the last one's end
     forecast_seconds: float | None = None  # of the same, None where a kind of run was never measured here
     measured: dict[str, list[costs.Rates]] = field(default_factory=dict)
     start_seconds: float | None = None  # loading torch, before the first run
+
+    @property
+    def ended(self) -> int:
+        """Runs that this driver saw ending."""
+        return self.done + self.diverged + len(self.failed)
 
 
 class Display(Protocol):
@@ -105,12 +105,11 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         changes = folder.write(plugins)
         for change in changes:
             display.note(f"the study changed since its last run: {change}")
-        for remark in (folder.earlier_runs(), folder.exploratory()):
-            if remark:
-                display.note(remark)
-        # Over the whole grid: a priority may name runs that --only left out.
-        chosen = set(map(id, runs))
-        wanted = distinct(run for run in by_priority(folder.runs, folder.study.priority) if id(run) in chosen)
+        for remark in folder.remarks():
+            display.note(remark)
+        chosen = {run.spec.run_id for run in runs}
+        ordered = by_priority(folder.runs, folder.study.priority)  # of all: it may name runs that --only left out
+        wanted = distinct(run for run in ordered if run.spec.run_id in chosen)
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
@@ -132,18 +131,18 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
     with LocalEngine(slow_imports(todo)) as engine:
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
+        summary.start_seconds = time.monotonic() - began - machine.load_seconds
         place = choose_place(folder.store, folder.study.device, machine, code_version())
-        engine.devices = machine.devices
-        engine.workers = min(options.workers_on(place.device, machine.devices), len(todo))
-        driver = _Driver(folder, engine, place, plugins, options, display, summary)
-        forecast = driver.forecast(todo)
+        engine.placement = Placement.of(place.device, machine.devices, workers=options.workers,
+                                        runs_per_device=options.runs_per_device, runs=len(todo))
+        refuse_short_budgets(todo, folder.resolved, machine.costs)
+        forecast = forecasts(todo, folder, engine.placement)
         if place.device == "cpu":
-            refuse_too_large(todo, machine.costs, forecast, engine.workers)
-        summary.forecast_seconds = together(forecast, engine.workers)
-        seconds = "" if summary.forecast_seconds is None else f"; forecast: {summary.forecast_seconds:.0f} s"
-        display.note(f"{engine.workers} at a time on {place.device}{seconds}")
-        summary.start_seconds = time.monotonic() - began
-        driver.drive(todo)
+            refuse_too_large(todo, folder.resolved, machine.costs, forecast, engine.placement.workers)
+        summary.forecast_seconds = wall_seconds(forecast.values(), engine.placement.workers)
+        seconds = "" if summary.forecast_seconds is None else f"; forecast: {duration(summary.forecast_seconds)}"
+        display.note(f"{engine.placement.workers} at a time on {place.device}{seconds}")
+        _Driver(folder, engine, place, plugins, options, display, summary).drive(todo)
 
 
 @dataclass
@@ -158,16 +157,6 @@ class _Driver:
     display: Display
     summary: Summary
 
-    @property
-    def shared(self) -> bool:
-        """True where runs are computed beside each other on one device."""
-        return self.engine.workers > (self.engine.devices if self.place.device == "cuda" else 1)
-
-    def forecast(self, runs: list[Run]) -> dict[str, Expected | None]:
-        known = costs.read(self.folder.store.folder.parent)
-        return {run.spec.run_id: expected(run, self.folder.resolved, known, self.place.device, shared=self.shared)
-                for run in runs}
-
     def drive(self, runs: list[Run]) -> None:
         summary, by_id = self.summary, {run.spec.run_id: run for run in runs}
         started, waiting = time.monotonic(), list(reversed(runs))
@@ -177,7 +166,7 @@ class _Driver:
             summary.stopped = summary.stopped or _limit_reached(self.options, summary, summary.seconds)
             while waiting and self.engine.free and not summary.stopped:
                 self.engine.start(Task(waiting.pop().spec, self.place, self.folder.store.folder, self.plugins,
-                                       self.shared))
+                                       self.engine.placement.shared))
             if not self.engine.busy:
                 break
             for end in self.engine.ended(timeout=0.5):
@@ -194,7 +183,7 @@ class _Driver:
     def _measure(self, end: Ended) -> None:
         record = self.folder.store.read(end.spec.run_id) if end.outcome == "done" else None
         if isinstance(record, RunRecord):
-            kind = costs.kind_of(end.spec, self.place.device, shared=self.shared)
+            kind = costs.kind_of(end.spec, self.place.device, shared=self.engine.placement.shared)
             rates = costs.rates_of(record, end.seconds, image_bytes(self.folder.resolved))
             self.summary.measured.setdefault(kind, []).append(rates)
 

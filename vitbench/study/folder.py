@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
-from vitbench.grid import Resolved, Run, expand
+from vitbench.grid import Resolved, Run, by_priority, distinct, expand
 from vitbench.store import ResultStore, StoreError, write_atomically
 
 
@@ -40,11 +40,21 @@ class StudyFolder:
         """Ids of runs in the store that are no longer the study's; opens no file."""
         return self.store.ids() - {run.spec.run_id for run in self.runs}
 
-    def earlier_runs(self) -> str | None:
-        """A sentence where there are such runs."""
-        others = self.orphans()
-        return f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table shows them" \
-            if others else None
+    def left(self, runs: Iterable[Run] | None = None) -> list[Run]:
+        """Those of `runs` (default: all) that have not ended, each once, in the order in which they are done."""
+        chosen, ended = {run.spec.run_id for run in (self.runs if runs is None else runs)}, self.store.ids()
+        ordered = distinct(by_priority(self.runs, self.study.priority))
+        return [run for run in ordered if run.spec.run_id in chosen - ended]
+
+    def remarks(self) -> list[str]:
+        """What a user of this study should know beside its runs."""
+        twice, others = len(self.runs) - len(distinct(self.runs)), self.orphans()
+        found = [f"{twice} runs stand under a second label; they are done once"] if twice else []
+        if others:
+            found.append(f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table "
+                         "shows them")
+        exploratory = self.exploratory()
+        return [*found, exploratory] if exploratory else found
 
     @classmethod
     def open(cls, study: str, results: Path) -> "StudyFolder":
@@ -69,16 +79,17 @@ class StudyFolder:
         return cls(folder.name, loaded.study, names, ResultStore(folder))
 
     def exploratory(self) -> str | None:
-        """A sentence where seeds were added after the first run without a declared look (protocol rule 22)."""
-        earlier = [parsed for path in sorted((self.store.folder / "earlier").glob("*.yaml"))
-                   if (parsed := _mapping(path.read_bytes())) is not None]
-        fewer = [len(seeds) for form in earlier if isinstance(seeds := form.get("seeds"), list)
-                 and not set(self.study.seeds) <= set(seeds)]
-        declared = bool(self.study.looks) and all(form.get("looks") == list(self.study.looks) for form in earlier)
-        if not fewer or declared:
+        """A sentence where the seeds were changed after the first run without a declared look (protocol rule 22)."""
+        paths = [*(self.store.folder / "earlier").glob("*.yaml"), self.store.folder / "study.yaml"]
+        forms = [form for path in paths if path.is_file() and (form := _mapping(path.read_bytes())) is not None]
+        forms.append(self.study.model_dump(mode="json"))
+        seeds = {tuple(sorted(form["seeds"])) for form in forms if isinstance(form.get("seeds"), list)}
+        looks = list(self.study.looks)
+        if len(seeds) == 1 or (looks and all(form.get("looks") == looks for form in forms)):
             return None
-        return (f"Seeds were added after the study was first run with {min(fewer)}, and no look was declared: "
-                "verdicts on it are exploratory.")
+        counts = ", ".join(map(str, sorted(map(len, seeds))))
+        return (f"The seeds were changed after the first run ({counts} of them), and no look was declared beforehand: "
+                "verdicts are exploratory.")
 
     def write(self, plugins: dict[str, Path]) -> list[str]:
         """Write study.yaml, resolved.json and the plug-ins byte by byte; what changed since the study was last run.

@@ -4,12 +4,17 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from vitbench.cost import ModelCost
 from vitbench.datasets import DATASETS
 from vitbench.grid import Resolved, Run
 from vitbench.report.frame import counts_of
 from vitbench.spec import split_version
-from vitbench.study.costs import Costs, kind_of
+from vitbench.study.costs import Costs, kind_of, read
+from vitbench.study.folder import StudyFolder
+from vitbench.study.place import Placement
 from vitbench.training.schedule import images_evaluated
+
+SHARED_BYTES = 350_000_000  # torch and Lightning, loaded once: a worker's own memory begins where it changes them
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ def image_bytes(resolved: Resolved) -> int:
 
 
 def expected(run: Run, resolved: Resolved, costs: Costs, device: str, *, shared: bool) -> Expected | None:
-    """Forecast of one run; None where its kind was never measured here."""
+    """Forecast of one run; None where its kind was never measured here. Raises BudgetTooSmall."""
     rates = costs.kinds.get(kind_of(run.spec, device, shared=shared))
     if rates is None:
         return None
@@ -40,20 +45,30 @@ def expected(run: Run, resolved: Resolved, costs: Costs, device: str, *, shared:
     return Expected(seconds, rates.base_memory_bytes + sum(images.values()) * image_bytes(resolved))
 
 
-def wall_seconds(runs: Iterable[float], workers: int) -> float:
-    """Seconds until runs, started in this order on `workers` workers, have all ended."""
+def forecasts(runs: Iterable[Run], folder: StudyFolder, placement: Placement) -> dict[str, Expected | None]:
+    """By run id, in the order of `runs`."""
+    known = read(folder.store.folder.parent)
+    return {run.spec.run_id: expected(run, folder.resolved, known, placement.device, shared=placement.shared)
+            for run in runs}
+
+
+def refuse_short_budgets(runs: Iterable[Run], resolved: Resolved, costs: Mapping[str, ModelCost]) -> None:
+    """Raise BudgetTooSmall where a budget buys no step. `costs` are by label."""
+    for run in runs:
+        images = sum(counts_of(run, resolved).train)
+        run.spec.budget.steps(images, min(run.spec.recipe.batch_size, images), costs[run.label].macs)
+
+
+def wall_seconds(runs: Iterable[Expected | None], workers: int) -> float | None:
+    """Seconds until runs, started in this order on `workers` workers, have all ended; None where one is unknown."""
     free = [0.0] * workers
-    for seconds in runs:
-        heapq.heapreplace(free, free[0] + seconds)
+    for run in runs:
+        if run is None:
+            return None
+        heapq.heapreplace(free, free[0] + run.seconds)
     return max(free)
-
-
-def together(runs: Mapping[str, Expected | None], workers: int) -> float | None:
-    """Wall time of runs in this order; None where one was never measured."""
-    known = [run.seconds for run in runs.values() if run is not None]
-    return wall_seconds(known, workers) if len(known) == len(runs) else None
 
 
 def peak_bytes(runs: Iterable[int], workers: int) -> int:
     """Memory of the largest runs at once."""
-    return sum(heapq.nlargest(workers, runs))
+    return SHARED_BYTES + sum(max(0, run - SHARED_BYTES) for run in heapq.nlargest(workers, runs))

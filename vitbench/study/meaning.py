@@ -20,7 +20,8 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     if study is None:
         raise BadStudy(loaded.source, mistakes)
     if study.plugins and not import_plugins:
-        mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` does"))
+        mistakes.append(Mistake("plugins", "this command runs no plug-in; `vitbench run` and `vitbench plan "
+                                           "--probe` do"))
     else:
         mistakes += _plugin_mistakes(loaded.plugin_files())
     told = {m.path for m in mistakes}

@@ -3,7 +3,7 @@
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,47 +18,56 @@ from vitbench.study.engines.local import LocalEngine, slow_imports
 from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import image_bytes
-from vitbench.study.place import choose_place
+from vitbench.study.memory import refuse_too_large
+from vitbench.study.place import Placement, choose_place
 
 FIRST_STEPS, MOST_STEPS = 8, 400
 SECONDS = 2.0  # of training are enough for a rate
 
 
 class NotMeasured(ValueError):
-    """A kind of run whose trial failed; the message has its reason."""
+    """A kind of run whose probe failed; the message has its reason."""
 
 
-def measure(folder: StudyFolder, runs: Iterable[Run], plugins: dict[str, Path], workers: int,
-            tell: Callable[[str], object]) -> None:
-    """Put rates for each kind among `runs` into the cost file. Nothing is written to the study's own folder.
+def measure_missing(folder: StudyFolder, placement: Placement, plugins: dict[str, Path],
+                    tell: Callable[[str], object]) -> None:
+    """Put rates for each kind of run that was never measured here into the cost file.
 
-    Each kind is measured on the smallest share it has here, `workers` trials at once. Raises NotMeasured.
+    Each is measured on the smallest share it has, on every worker at once. Nothing is written to the study's own
+    folder. Raises NotMeasured, and what a study raises before it trains.
     """
-    shared = workers > 1
-    by_kind: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: sum(counts_of(run, folder.resolved).train)):
-        by_kind.setdefault(costs.kind_of(run.spec, "", shared=shared), run)
-    began, imports = time.monotonic(), slow_imports(by_kind.values())
-    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, LocalEngine(imports, workers) as engine:
-        store = ResultStore(Path(temporary) / "trial")
+    results, by_kind = folder.store.folder.parent, dict[str, Run]()
+    for run in sorted(folder.left(), key=lambda run: sum(counts_of(run, folder.resolved).train)):
+        by_kind.setdefault(costs.kind_of(run.spec, placement.device, shared=placement.shared), run)
+    missing = {kind: run for kind, run in by_kind.items() if kind not in costs.read(results).kinds}
+    if missing:
+        _measure(folder, missing, placement, tuple(plugins.values()), tell)
+
+
+def _measure(folder: StudyFolder, runs: dict[str, Run], placement: Placement, plugins: tuple[Path, ...],
+             tell: Callable[[str], object]) -> None:
+    began, results, todo = time.monotonic(), folder.store.folder.parent, list(runs.values())
+    with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, \
+            LocalEngine(slow_imports(todo), placement) as engine:
+        store = ResultStore(Path(temporary) / "probe")
         store.prepare()
-        machine = engine.inspect(folder.study.dataset, tuple(plugins.values()),
-                                 {run.label: model_of(run) for run in by_kind.values()})
-        place = choose_place(store, folder.study.device, machine, code_version())
-        costs.keep(folder.store.folder.parent, {}, start_seconds=time.monotonic() - began)
-        for run in by_kind.values():
+        machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
+        costs.keep(results, {}, start_seconds=time.monotonic() - began - machine.load_seconds)
+        refuse_too_large(todo, folder.resolved, machine.costs, {}, placement.workers)
+        place = choose_place(store, placement.device, machine, code_version())
+        for kind, run in runs.items():
             tell(f"measuring {run.label}")
-            rates = _Trial(engine, store, place, tuple(plugins.values()), image_bytes(folder.resolved)).rates(run)
-            costs.keep(folder.store.folder.parent, {costs.kind_of(run.spec, place.device, shared=shared): rates})
+            probe = _Probe(engine, store, place, plugins, image_bytes(folder.resolved))
+            costs.keep(results, {kind: probe.rates(run)})
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _Probe:
     engine: LocalEngine
     store: ResultStore
     place: Execution
     plugins: tuple[Path, ...]
-    image_size: int
+    image_bytes: int
 
     def rates(self, run: Run) -> list[costs.Rates]:
         """A few steps; more where these take too little time to tell."""
@@ -66,15 +75,15 @@ class _Trial:
         seconds = max(record.cost.train_seconds for record, _ in first)
         steps = min(MOST_STEPS, math.ceil(FIRST_STEPS * SECONDS / max(seconds, 1e-3)))
         found = self._of(run, steps) if steps > FIRST_STEPS else first
-        return [costs.rates_of(record, taken, self.image_size) for record, taken in found]
+        return [costs.rates_of(record, taken, self.image_bytes) for record, taken in found]
 
     def _of(self, run: Run, steps: int) -> list[tuple[RunRecord, float]]:
-        """Trials side by side, one a worker: records and the driver's seconds."""
-        workers, budget = self.engine.workers, Budget(unit="steps", amount=steps)
-        for seed in range(workers):
+        """Probes side by side, one a worker: records and the driver's seconds."""
+        placement, budget = self.engine.placement, Budget(unit="steps", amount=steps)
+        for seed in range(placement.workers):
             # Not model_copy: it would keep the run id that was computed for the original.
             spec = RunSpec.model_validate(run.spec.model_dump() | {"budget": budget, "seed": seed})
-            self.engine.start(Task(spec, self.place, self.store.folder, self.plugins, workers > 1, trial=True))
+            self.engine.start(Task(spec, self.place, self.store.folder, self.plugins, placement.shared, probe=True))
         found = []
         while self.engine.busy:
             for end in self.engine.ended(timeout=1.0):

@@ -4,28 +4,35 @@ from collections.abc import Mapping, Sequence
 
 from vitbench.cost import ModelCost
 from vitbench.environment import memory_bytes, memory_limit_bytes
-from vitbench.grid import Run
-from vitbench.study.forecast import Expected, peak_bytes
-
-LOADED_BYTES = 350_000_000  # a worker with torch and Lightning, before its model
+from vitbench.grid import Resolved, Run
+from vitbench.report.frame import counts_of
+from vitbench.study.forecast import SHARED_BYTES, Expected, peak_bytes
+from vitbench.units import byte_text
 
 
 class TooLarge(ValueError):
     """Runs that do not fit into memory; the message has the numbers and what would fit."""
 
 
-def least_bytes(run: Run, counted: ModelCost) -> int:
+def allowed_bytes() -> int:
+    """Memory that this process and its workers may use."""
+    return memory_limit_bytes() or memory_bytes()
+
+
+def least_bytes(run: Run, counted: ModelCost, resolved: Resolved) -> int:
     """Memory that a run needs at the very least: weights, gradients, the optimiser's averages, half the activations.
 
     Half, because of a normalisation and the activation function after it one output is kept.
     """
     recipe = run.spec.recipe
     averages = 2 if recipe.optimizer == "adamw" else 1
-    return LOADED_BYTES + 4 * (2 + averages) * counted.params + 4 * counted.activations * recipe.batch_size // 2
+    batch = min(recipe.batch_size, sum(counts_of(run, resolved).train))
+    width = 2 if recipe.precision == "bf16" else 4  # of activations; weights are kept in float32
+    return SHARED_BYTES + 4 * (2 + averages) * counted.params + width * counted.activations * batch // 2
 
 
-def refuse_too_large(runs: Sequence[Run], costs: Mapping[str, ModelCost], measured: Mapping[str, Expected | None],
-                     workers: int) -> None:
+def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str, ModelCost],
+                     measured: Mapping[str, Expected | None], workers: int) -> None:
     """Raise TooLarge where `workers` of the largest runs at once need more than this process may use.
 
     `costs` are by label, `measured` by run id: what was measured here counts more than the estimate.
@@ -33,18 +40,14 @@ def refuse_too_large(runs: Sequence[Run], costs: Mapping[str, ModelCost], measur
     needed = {}
     for run in runs:
         known = measured.get(run.spec.run_id)
-        needed[run.spec.run_id] = known.peak_memory_bytes if known else least_bytes(run, costs[run.label])
-    allowed, at_once = memory_limit_bytes() or memory_bytes(), peak_bytes(needed.values(), workers)
+        needed[run.spec.run_id] = known.peak_memory_bytes if known else least_bytes(run, costs[run.label], resolved)
+    allowed, at_once = allowed_bytes(), peak_bytes(needed.values(), workers)
     if at_once <= allowed:
         return
     largest = max(runs, key=lambda run: needed[run.spec.run_id])
     fit = next((n for n in range(workers - 1, 0, -1) if peak_bytes(needed.values(), n) <= allowed), 0)
     advice = f"--workers {fit} would fit" if fit else "not even one fits: take a smaller model or batch_size"
     source = "measured" if measured.get(largest.spec.run_id) else "at least"
-    raise TooLarge(f"{workers} runs at a time need {_gigabytes(at_once)} of memory, and {_gigabytes(allowed)} may be "
+    raise TooLarge(f"{workers} runs at a time need {byte_text(at_once)} of memory, and {byte_text(allowed)} may be "
                    f"used; the largest is {largest.label} with batches of {largest.spec.recipe.batch_size}: "
-                   f"{source} {_gigabytes(needed[largest.spec.run_id])}. {advice}")
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.2g} GB"
+                   f"{source} {byte_text(needed[largest.spec.run_id])}. {advice}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from vitbench.cost import ModelCost
-from vitbench.environment import describe, environment_id
+from vitbench.environment import describe, environment_id, usable_cores
 from vitbench.record import Execution
 from vitbench.store import ResultStore, StoreError, write_atomically
 
@@ -18,6 +18,28 @@ class Machine:
     cuda: str | None  # name of the first CUDA device, None where there is none
     devices: int = 0  # CUDA devices
     costs: dict[str, ModelCost] = field(default_factory=dict)  # of the study's models, by label
+    load_seconds: float = 0.0  # for the dataset: minutes where it had to be fetched
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What computes a study's runs, and how many at a time."""
+
+    device: str
+    devices: int  # CUDA devices; 0 on a CPU
+    workers: int
+
+    @property
+    def shared(self) -> bool:
+        """True where runs are computed beside each other on one device."""
+        return self.workers > max(1, self.devices)
+
+    @classmethod
+    def of(cls, device: str, devices: int, *, workers: int | None, runs_per_device: int, runs: int) -> "Placement":
+        """`workers` at a time, or one a core, or on CUDA `runs_per_device` a device; never more than there are runs."""
+        devices = devices if device == "cuda" else 0
+        wanted = workers or (runs_per_device * devices if devices else usable_cores())
+        return cls(device, devices, max(1, min(wanted, runs)))
 
 
 def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str) -> Execution:

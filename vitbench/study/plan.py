@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitbench.grid import distinct
 from vitbench.record import Execution
 from vitbench.report.frame import build, counts_of
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import Expected, expected, peak_bytes, together
+from vitbench.study.forecast import Expected, forecasts, peak_bytes, wall_seconds
+from vitbench.study.place import Placement
 from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
 
@@ -46,34 +46,36 @@ class Plan:
     resolution: Resolution | None
 
 
-def planned_device(folder: StudyFolder) -> str:
+def planned_placement(folder: StudyFolder, *, workers: int | None, runs_per_device: int) -> Placement:
     """Where the study will be computed, as far as that is known without torch."""
-    if folder.study.device != "auto":
-        return folder.study.device
-    try:
-        return Execution.model_validate_json((folder.store.folder / "execution.json").read_bytes()).device
-    except (OSError, ValueError):
-        return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    devices, device = len(list(Path("/dev").glob("nvidia[0-9]*"))), folder.study.device
+    if device == "auto":
+        try:
+            device = Execution.model_validate_json((folder.store.folder / "execution.json").read_bytes()).device  # type: ignore[assignment]
+        except (OSError, ValueError):
+            device = "cuda" if devices else "cpu"
+    return Placement.of(device, devices, workers=workers, runs_per_device=runs_per_device, runs=len(folder.left()))
 
 
-def plan(folder: StudyFolder, workers: int, *, deviation: float | None) -> Plan:
-    """The forecast, from earlier runs' costs and records alone. `deviation` is a stated one, as a share of images."""
-    device, known = planned_device(folder), costs.read(folder.store.folder.parent)
-    ended = folder.store.ids()
-    to_do = [run for run in distinct(folder.runs) if run.spec.run_id not in ended]
-    workers = min(workers, max(1, len(to_do)))
-    each = {run.spec.run_id: expected(run, folder.resolved, known, device, shared=workers > 1) for run in to_do}
+def plan(folder: StudyFolder, placement: Placement, *, deviation: float | None) -> Plan:
+    """The forecast, from earlier runs' costs and records alone. `deviation` is a stated one, as a share of images.
+
+    Raises BudgetTooSmall.
+    """
+    known, each = costs.read(folder.store.folder.parent), forecasts(folder.left(), folder, placement)
     states, total = counts(folder, [])
-    models = tuple(_of_model(label, count, [each[run.spec.run_id] for run in folder.runs
-                                            if run.label == label and run.spec.run_id in each])
-                   for label, count in states.items())
-    seconds, peaks = together(each, workers), [one.peak_memory_bytes for one in each.values() if one is not None]
-    beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if to_do else 0
+    models = tuple(_of_model(label, of_label, [each[run.spec.run_id] for run in folder.runs
+                                               if run.label == label and run.spec.run_id in each])
+                   for label, of_label in states.items())
+    seconds = wall_seconds(each.values(), placement.workers)
+    peaks = [run.peak_memory_bytes for run in each.values() if run]
+    beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if each else 0
     return Plan(
-        folder.name, device, workers, tuple(_shares(folder)), models, _of_model("all", total, list(each.values())),
-        None if seconds is None else beside + seconds, None if seconds is None else peak_bytes(peaks, workers),
+        folder.name, placement.device, placement.workers, tuple(_shares(folder)), models,
+        _of_model("all", total, list(each.values())), None if seconds is None else beside + seconds,
+        None if seconds is None else peak_bytes(peaks, placement.workers),
         tuple(model.label for model in models if model.to_do and model.seconds is None),
-        _resolution(folder, ended, deviation))
+        _resolution(folder, deviation))
 
 
 def _of_model(label: str, states: Counter[str], left: list[Expected | None]) -> ModelPlan:
@@ -85,14 +87,15 @@ def _of_model(label: str, states: Counter[str], left: list[Expected | None]) -> 
 
 
 def _shares(folder: StudyFolder) -> list[dict[str, Any]]:
-    counts = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
-    return [{"share": share, "drawn_images": sum(count.drawn), "train_images": sum(count.train),
-             "val_images": sum(count.validation), "least_per_class": min(count.drawn),
-             "most_per_class": max(count.drawn)} for share, count in counts.items()]
+    images = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
+    return [{"share": share, "drawn_images": sum(of_share.drawn), "train_images": sum(of_share.train),
+             "val_images": sum(of_share.validation), "least_per_class": min(of_share.drawn),
+             "most_per_class": max(of_share.drawn)} for share, of_share in images.items()]
 
 
-def _resolution(folder: StudyFolder, ended: set[str], deviation: float | None) -> Resolution | None:
+def _resolution(folder: StudyFolder, deviation: float | None) -> Resolution | None:
+    ended = folder.store.ids()
     on_record = [run for run in folder.runs if run.spec.run_id in ended][:MOST_RECORDS]
     frame = build(folder.name, on_record, folder.store.read, folder.resolved, folder.study.fit) \
         if on_record and deviation is None else None
-    return resolution(len(folder.study.seeds), stated=deviation, earlier=frame)
+    return resolution(len(folder.study.seeds), len(folder.study.looks), stated=deviation, earlier=frame)

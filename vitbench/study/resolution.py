@@ -14,9 +14,10 @@ LEAST_PAIRS = 3  # of seeds: a deviation over two says nothing
 
 @dataclass(frozen=True)
 class Resolution:
-    """Smallest true paired difference that `seeds` show with power .8 at .05, two-sided; shares of images."""
+    """Smallest true paired difference that `seeds` show with power .8 at `alpha`, two-sided; shares of images."""
 
     seeds: int
+    alpha: float  # .05 over the number of looks (protocol rule 22)
     sd: float  # of paired differences between two models over seeds
     difference: float
     source: str  # where the deviation comes from
@@ -26,20 +27,25 @@ class Resolution:
         """For people, in points of test accuracy."""
         few = "" if self.seeds >= FEW_SEEDS else f" (no test is made below {FEW_SEEDS} seeds)"
         return (f"{self.seeds} seeds show a difference of {100 * self.difference:.2g} points of test accuracy or more "
-                f"(paired t test at .05, power .8){few}, for a deviation of {100 * self.sd:.2g} points: {self.source}")
+                f"(paired t test at {self.alpha:.2g}, power .8){few}, for a deviation of {100 * self.sd:.2g} points: "
+                f"{self.source}")
 
 
-def resolution(seeds: int, *, stated: float | None, earlier: Frame | None) -> Resolution | None:
-    """From a stated deviation (a share of images), else from earlier records; None without either or for one seed."""
+def resolution(seeds: int, looks: int, *, stated: float | None, earlier: Frame | None) -> Resolution | None:
+    """At one of `looks`; from a stated deviation (a share of images), else from earlier records.
+
+    None without either, or for one seed.
+    """
     if seeds < 2:
         return None
+    alpha = 0.05 / max(1, looks)
     if stated is not None:
-        return Resolution(seeds, stated, smallest_detectable(seeds, stated), "as stated")
+        return Resolution(seeds, alpha, stated, smallest_detectable(seeds, stated, alpha=alpha), "as stated")
     found = deviations(cells(earlier)) if earlier else []
     if not found:
         return None
     typical = median(found)
-    return Resolution(seeds, typical, smallest_detectable(seeds, typical),
+    return Resolution(seeds, alpha, typical, smallest_detectable(seeds, typical, alpha=alpha),
                       f"the median over {len(found)} pairs of cells on record, {100 * min(found):.2g} to "
                       f"{100 * max(found):.2g}")
 

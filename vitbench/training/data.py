@@ -39,9 +39,9 @@ class Resident:
     """
 
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
-                 device: torch.device) -> None:
+                 device: torch.device, memory_format: torch.memory_format = torch.contiguous_format) -> None:
         rng = streams.sample_rng()
-        self.memory_format = torch.contiguous_format
+        self._memory_format = memory_format
 
         def part(name: str, indices: np.ndarray) -> Part:
             return Part.of(name, arrays.train_images[indices], arrays.train_labels[indices], rng, device)
@@ -75,7 +75,7 @@ class Resident:
 
     def normalised(self, images: Tensor) -> Tensor:
         """uint8 images as float32 with mean 0 and deviation 1 a channel over the training part."""
-        return ((images.float() - self._mean) * self._inverse_deviation).contiguous(memory_format=self.memory_format)
+        return ((images.float() - self._mean) * self._inverse_deviation).contiguous(memory_format=self._memory_format)
 
 
 def statistics(images: np.ndarray) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ from vitbench.training.data import Resident, Segments
 from vitbench.training.module import Classifier, Point, metrics_of
 from vitbench.training.schedule import curve_points
 
-TRIAL_TEST_IMAGES = 256
+PROBE_TEST_IMAGES = 256
 
 logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
 
@@ -37,12 +37,12 @@ class Finished:
     index_file: dict[str, object]
 
 
-def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, trial: bool = False,
+def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: bool = False,
             on_start: Callable[[int], object] = lambda _steps: None,
             on_point: Callable[[Point], object] = lambda _point: None) -> Finished:
     """Train and measure one run on `place.device`. Draws nothing that depends on what ran before.
 
-    A trial looks at few test images: its record tells what a run costs, and nothing else.
+    A probe looks at few test images: its record tells what a run costs, and nothing else.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     _prepare_torch(place)
@@ -50,13 +50,13 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, trial: boo
     streams = Streams.of(spec)
     name, _ = split_version(spec.dataset)
     meta = datasets.DATASETS.get(name).meta
-    arrays = _few(datasets.load(name)) if trial else datasets.load(name)
+    arrays = _few(datasets.load(name)) if probe else datasets.load(name)
     wanted = subset.counts(meta.train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
     chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())
-    data = Resident(arrays, chosen, streams, spec.recipe.batch_size, device)
-
     model_name, _ = split_version(spec.model)
     entry = models.MODELS.get(model_name).meta
+    layout = _memory_format(entry.family, device)
+    data = Resident(arrays, chosen, streams, spec.recipe.batch_size, device, layout)
     options, _ = models.resolve(model_name, spec.size, spec.options)
 
     def build() -> torch.nn.Module:
@@ -64,11 +64,8 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, trial: boo
 
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
-    model = build()
+    model = build().to(memory_format=layout)
     steps = spec.budget.steps(len(chosen.train), data.batch_size, counted.macs)
-    if device.type == "cuda" and entry.family in ("convolution", "hybrid"):
-        # Tensor cores want channels last; on a CPU it would change bits and gains little on small images.
-        model, data.memory_format = model.to(memory_format=torch.channels_last), torch.channels_last
     module = Classifier(model, data, spec.recipe, streams.step_seeds(steps), on_point)
     on_start(steps)
     _fit(module, curve_points(steps), device)
@@ -107,8 +104,14 @@ def _predictions(logits_IC: np.ndarray | None, labels_I: np.ndarray) -> dict[str
 
 
 def _few(arrays: datasets.Arrays) -> datasets.Arrays:
-    return replace(arrays, test_images=arrays.test_images[:TRIAL_TEST_IMAGES],
-                   test_labels=arrays.test_labels[:TRIAL_TEST_IMAGES])
+    return replace(arrays, test_images=arrays.test_images[:PROBE_TEST_IMAGES],
+                   test_labels=arrays.test_labels[:PROBE_TEST_IMAGES])
+
+
+def _memory_format(family: str, device: torch.device) -> torch.memory_format:
+    # Tensor cores want channels last; on a CPU it would change bits and gains little on small images.
+    convolves = family in ("convolution", "hybrid")
+    return torch.channels_last if device.type == "cuda" and convolves else torch.contiguous_format
 
 
 def _prepare_torch(place: Execution) -> None:

@@ -20,12 +20,15 @@ from vitbench.live import LiveFile
 from vitbench.models import MODELS
 from vitbench.spec import RunSpec
 from vitbench.study.engines.worker import Task, inspect, store_failure, work
-from vitbench.study.place import Machine
+from vitbench.study.place import Machine, Placement
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
 PRELOADED = ["vitbench.training.run", "vitbench.study.engines.worker", "vitbench.models.token_transformer",
              "vitbench.models.convnet", "vitbench.models.resnet", "vitbench.nn.token_transformer",
              "vitbench.nn.convnet", "vitbench.nn.resnet", "torch.utils.flop_counter", "vitbench.cli"]
+
+
+ONE_AT_A_TIME = Placement("cpu", 0, 1)
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,13 @@ def slow_imports(runs: Iterable[Run]) -> list[str]:
 
 
 class LocalEngine:
-    """Runs tasks in `workers` processes of one thread each. Use as a context: leaving it ends what runs.
+    """Runs tasks in processes of one thread each. Use as a context: leaving it ends what runs.
 
-    `workers` may be set once the machine is known. On CUDA they are spread over `devices`. What is to `preload` is
-    imported once for all runs.
+    `placement` may be set once the machine is known. What is to `preload` is imported once for all runs.
     """
 
-    def __init__(self, preload: Iterable[str] = (), workers: int = 1) -> None:
-        self.workers, self.devices = workers, 0
+    def __init__(self, preload: Iterable[str] = (), placement: Placement = ONE_AT_A_TIME) -> None:
+        self.placement = placement
         self._preload = [*PRELOADED, *preload]
         self._context = multiprocessing.get_context("forkserver")
         self._running: dict[Connection, _Running] = {}
@@ -99,7 +101,7 @@ class LocalEngine:
             answer = connection.recv()
         except EOFError:
             process.join()  # only then is its exit status known
-            raise WorkerDied(f"the first worker died ({_cause(process)}) while reading dataset {dataset!r}") from None
+            raise WorkerDied(f"the first worker died ({_cause(process)}) before any run began") from None
         except KeyboardInterrupt:
             process.terminate()  # it may be downloading
             raise
@@ -120,7 +122,7 @@ class LocalEngine:
     @property
     def free(self) -> bool:
         """True if another task can start."""
-        return len(self._running) < self.workers
+        return len(self._running) < self.placement.workers
 
     @property
     def busy(self) -> bool:
@@ -130,8 +132,8 @@ class LocalEngine:
     def start(self, task: Task) -> None:
         """Begin a task in a worker of its own."""
         started, taken = time.monotonic(), {run.slot for run in self._running.values()}
-        slot = next(i for i in range(self.workers) if i not in taken)
-        connection, process = self._start(work, task, visible_devices(task.place.device, slot, self.devices))
+        slot = next(i for i in range(self.placement.workers) if i not in taken)
+        connection, process = self._start(work, task, visible_devices(task.place.device, slot, self.placement.devices))
         self._running[connection] = _Running(process, task, started, slot)
 
     def ended(self, timeout: float) -> Iterator[Ended]:

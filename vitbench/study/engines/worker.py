@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from vitbench.cost import ModelCost
 from vitbench.live import LiveFile
 from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
-from vitbench.registry import PluginError, load_plugin
+from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.spec import RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.place import Machine
@@ -31,20 +32,14 @@ class Task:
     folder: Path
     plugins: tuple[Path, ...]
     shared: bool
-    trial: bool = False  # only its costs are wanted
+    probe: bool = False  # only its costs are wanted
 
 
 class UnfitModels(ValueError):
-    """Models that cannot be built or run at this study's image size; why, by label."""
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """By label."""
-        found: dict[str, str] = self.args[0]
-        return found
+    """Models that cannot be built or run at this study's image size; its argument: why, by label."""
 
     def __str__(self) -> str:
-        return "\n".join(f"model {label!r}: {reason}" for label, reason in self.reasons.items())
+        return "\n".join(f"model {label!r}: {reason}" for label, reason in self.args[0].items())
 
 
 def _tell(answer: Connection, what: object) -> None:
@@ -63,13 +58,22 @@ def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str
     try:
         for path in plugins:
             load_plugin(path)
-        datasets.load(dataset)
-        devices = torch.cuda.device_count()
-        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models)))
+        began = time.monotonic()
+        _load(dataset)
+        seconds, devices = time.monotonic() - began, torch.cuda.device_count()
+        _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models),
+                              seconds))
     except (datasets.DatasetError, PluginError, UnfitModels) as error:
         _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
+
+
+def _load(dataset: str) -> None:
+    try:
+        datasets.load(dataset)
+    except datasets.DatasetError:
+        raise
     except Exception as error:
-        _tell(answer, datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}"))
+        raise datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
@@ -78,7 +82,7 @@ def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]
     for label, (name, size, options) in models.items():
         try:
             costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
-        except ModelError as error:
+        except (ModelError, UnknownName) as error:
             unfit[label] = str(error)
     if unfit:
         raise UnfitModels(unfit)
@@ -111,7 +115,7 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
     try:
         for path in task.plugins:
             load_plugin(path)
-        finished = run_one(spec, task.place, shared=task.shared, trial=task.trial, on_start=on_start, on_point=on_point)
+        finished = run_one(spec, task.place, shared=task.shared, probe=task.probe, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
         _tell(answer, store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
