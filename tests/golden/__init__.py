@@ -53,7 +53,8 @@ def defaults() -> dict[str, Any]:
         for size in meta.sizes or (None,):
             options, _ = resolve(model, size, {})
             for option, value in options.model_dump(mode="json").items():
-                label = named_version(model, meta.version) + (f":{size}" if size else "")
+                version = 1 if model in ONE_OF_MANY.values() else meta.version  # else timm's own
+                label = named_version(model, version) + (f":{size}" if size else "")
                 found[f"{label}.{option}"] = value
     return found
 

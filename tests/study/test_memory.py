@@ -38,8 +38,9 @@ def test_what_fits_is_let_through() -> None:
 
 
 def test_what_does_not_fit_is_refused_with_numbers_and_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TooLarge, match=r"^3 runs at a time need 7\.1 GB of memory, and 6\.0 GB may be used; the largest "
-                                       r"is convnet:xs with batches of 64: at least 2\.6 GB\. --workers 2 would fit$"):
+    with pytest.raises(TooLarge, match=r"^3 runs at a time need 7\.1 GB of memory, and 6\.0 GB may be used; the "
+                                       r"largest is convnet:xs with batches of 64: at least 2\.6 GB\. "
+                                       r"--workers 2 would fit$"):
         refuse_too_large(RUNS, FACTS, COSTS, {}, workers=3)
     monkeypatch.setattr(memory, "memory_limit_bytes", lambda: 2_000_000_000)  # a container's
     with pytest.raises(TooLarge, match="not even one fits"):

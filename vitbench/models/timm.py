@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -56,6 +57,13 @@ def source_files() -> dict[str, str]:
     return {name: path.stem for path in files for name in _REGISTERED.findall(path.read_text(encoding="utf-8"))}
 
 
+@cache
+def version() -> int:
+    """10031 for timm 1.0.31: another timm may build another model, so it names other runs (protocol rule 29)."""
+    major, minor, patch = (int(part) for part in re.findall(r"\d+", metadata.version("timm"))[:3])
+    return 10_000 * major + 100 * minor + patch
+
+
 def meta(name: str) -> ModelMeta:
     """What is known of `timm/<name>`. Raises UnknownName, and ModelError where its family is not known."""
     plain, dot, tag = name.partition(".")
@@ -71,7 +79,7 @@ def meta(name: str) -> ModelMeta:
     if family is None:
         raise ModelError(f"name: the family of 'timm/{name}' is not known: its file {file}.py is newer than this "
                          "version of vitbench; add it to FILES in vitbench/models/timm.py")
-    return ModelMeta(family, options=Options, check=_check, card=partial(_card, name),
+    return ModelMeta(family, version(), options=Options, check=_check, card=partial(_card, name),
                      imports=("vitbench.nn.timm_model",))
 
 
