@@ -7,19 +7,22 @@ BIN = $(VENV)/bin
 # torch and torchvision first and pinned: a range would let pip take any build.
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Two at a time: most of a test is a process that waits or imports. More of them would share the cores.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal
+
 .PHONY: quickstart test test-slow test-all lint bench clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/vitbench run quick $(OVERRIDES)
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 test-all: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -m ''
+	$(PYTEST) -m ''
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

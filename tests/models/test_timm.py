@@ -241,7 +241,7 @@ def test_tokens_count_overlapping_patches_and_refuse_unseen_pixels() -> None:
 ONE_OF_EACH_FILE = {file: name for name, file in sorted(entry.source_files().items(), reverse=True)}
 
 
-@pytest.mark.slow
+@pytest.mark.survey
 @pytest.mark.parametrize("file", sorted(ONE_OF_EACH_FILE))
 def test_a_model_of_each_file_gives_logits_or_a_reason(file: str) -> None:
     name = f"timm/{ONE_OF_EACH_FILE[file]}"

@@ -10,7 +10,7 @@ from vitbench.grid import distinct, expand
 from vitbench.record import ForeignRecord
 from vitbench.spec import canonical_json, sha256_json
 from vitbench.store import ResultStore
-from vitbench.study.engines.local import slow_imports
+from vitbench.study.engines.local import imports_of
 from vitbench.study.execute import to_do
 
 
@@ -63,5 +63,5 @@ def test_failed_runs_are_done_again_only_when_asked_and_what_they_left_is_kept(s
 def test_workers_import_timm_once_for_all_runs_and_only_where_a_model_needs_it() -> None:
     of = study(models=["linear", "timm/resnet18"], fractions=[0.1], seeds=1)
     runs = expand(of, resolved(of))
-    assert slow_imports(runs) == ["vitbench.nn.timm_model"]
-    assert slow_imports(run for run in runs if run.label == "linear") == []
+    assert imports_of(runs) == ["vitbench.nn.timm_model"]
+    assert imports_of(run for run in runs if run.label == "linear") == []

@@ -43,7 +43,7 @@ class ModelMeta:
 
     `sizes` maps xs..xl to option values; `check` raises ModelError where the options do not fit the images;
     `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. The
-    regularisers of a run are its recipe's. `imports` are modules that take long to import: workers share one import.
+    regularisers of a run are its recipe's. `imports` are modules that building it imports: workers share one import.
     """
 
     family: Family

@@ -32,7 +32,8 @@ SIZES = {
 }
 
 
-@MODELS.add("convnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card))
+@MODELS.add("convnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card,
+                                 imports=("vitbench.nn.convnet",)))
 def convnet(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Convolutional network; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""
     from vitbench.nn.convnet import ConvNet

@@ -33,7 +33,8 @@ SIZES = {
 }
 
 
-@MODELS.add("resnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card))
+@MODELS.add("resnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card,
+                                imports=("vitbench.nn.resnet",)))
 def resnet(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Residual network; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""
     from vitbench.nn.resnet import ResNet

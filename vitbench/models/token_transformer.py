@@ -51,7 +51,8 @@ SIZES = {
 }
 
 
-@MODELS.add("token_transformer", ModelMeta("attention", options=Options, sizes=SIZES, check=_check, card=_card))
+@MODELS.add("token_transformer", ModelMeta("attention", options=Options, sizes=SIZES, check=_check, card=_card,
+                                           imports=("vitbench.nn.token_transformer",)))
 def token_transformer(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Token transformer for `image`; about 20 k, 100 k, 400 k, 1.6 M, 6 M parameters at 28 x 28 x 1."""
     from vitbench.nn.token_transformer import TokenTransformer

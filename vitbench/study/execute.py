@@ -12,7 +12,7 @@ from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
 from vitbench.study import costs
-from vitbench.study.engines.local import Ended, LocalEngine, slow_imports
+from vitbench.study.engines.local import Ended, LocalEngine, imports_of
 from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import forecasts, image_bytes, refuse_short_budgets, wall_seconds
@@ -129,7 +129,7 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
            summary: Summary) -> None:
     began = time.monotonic()
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
-    with LocalEngine(slow_imports(todo)) as engine:
+    with LocalEngine(imports_of(todo)) as engine:
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
         summary.start_seconds = time.monotonic() - began - machine.load_seconds
         place = choose_place(folder.store, folder.study.device, machine, code_version())

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vitbench import subset
-from vitbench.config import BadStudy, Loaded, Mistake, Study, mistake
+from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
 from vitbench.datasets import DATASETS, DatasetMeta
 from vitbench.grid import BadSelection, ModelFacts, Resolved, expand, recipe_of, select
 from vitbench.models import MODELS, ModelError, resolve
@@ -25,45 +25,54 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     else:
         mistakes += _plugin_mistakes(loaded.plugin_files())
     told = {m.path for m in mistakes}
-    unknown: list[Mistake] = []  # the first pass told of it, or of the plug-in that should have had it
-
-    def tell(place: str, name: str, error: UnknownName) -> None:
-        # What stands behind a '/' only the plug-in itself knows, so the first pass let it through.
-        (mistakes if "/" in name and place not in told else unknown).append(Mistake(place, str(error)))
-
-    try:
-        dataset = DATASETS.get(study.dataset).meta
-        mistakes += _share_mistakes(study, dataset)
-    except UnknownName as error:
-        dataset = None
-        tell("dataset", study.dataset, error)
-    models: dict[str, ModelFacts] = {}
-    for position, entry in zip(loaded.kept_models, study.models, strict=True):
-        try:
-            meta = MODELS.get(entry.name).meta
-            recipe_of(study, entry)
-            full, options = resolve(entry.name, entry.size, entry.options)
-            if dataset:
-                meta.check(full, dataset.image)
-            models[entry.label] = ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family,
-                                             options=options)
-        except UnknownName as error:
-            tell(f"models[{position}].name", entry.name, error)
-        except ModelError as error:
-            option, _, message = str(error).partition(": ")
-            mistakes.append(Mistake(f"models[{position}].{option}", message))
-        except ValidationError as error:
-            mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
-    mistakes = mistakes or unknown
+    dataset, models, second = _meaning(loaded, study)
+    second = [m for m in second if m.path not in told]
+    # An unknown name may be one that a plug-in should have had: what is wrong with that is told instead.
+    mistakes = mistakes + [m for m in second if not m.unknown_name] or second
     if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
     names = Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
                      test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
                      plugins=loaded.plugin_hashes(), split=dataset.split, duplicates=dataset.duplicates)
-    mistakes += _priority_mistakes(study, names)
+    mistakes = _priority_mistakes(study, names)
     if mistakes:
         raise BadStudy(loaded.source, mistakes)
     return study, names
+
+
+def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str, ModelFacts], list[Mistake]]:
+    dataset, models, mistakes = None, {}, []
+    try:
+        dataset = DATASETS.get(study.dataset).meta
+        mistakes += _share_mistakes(study, dataset)
+    except UnknownName as error:
+        mistakes.append(_unknown("dataset", study.dataset, error))
+    for position, entry in zip(loaded.kept_models, study.models, strict=True):
+        place = f"models[{position}]"
+        try:
+            models[entry.label] = _model_facts(study, entry, dataset)
+        except UnknownName as error:
+            mistakes.append(_unknown(f"{place}.name", entry.name, error))
+        except ModelError as error:
+            option, _, message = str(error).partition(": ")
+            mistakes.append(Mistake(f"{place}.{option}", message))
+        except ValidationError as error:
+            mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
+    return dataset, models, mistakes
+
+
+def _unknown(place: str, name: str, error: UnknownName) -> Mistake:
+    # What stands behind a '/' only the plug-in itself knows: no other mistake explains it.
+    return Mistake(place, str(error), unknown_name="/" not in name)
+
+
+def _model_facts(study: Study, entry: ModelEntry, dataset: DatasetMeta | None) -> ModelFacts:
+    meta = MODELS.get(entry.name).meta
+    recipe_of(study, entry)
+    full, options = resolve(entry.name, entry.size, entry.options)
+    if dataset:
+        meta.check(full, dataset.image)
+    return ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family, options=options)
 
 
 def _priority_mistakes(study: Study, names: Resolved) -> list[Mistake]:

@@ -14,7 +14,7 @@ from vitbench.report.frame import counts_of
 from vitbench.spec import Budget, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study import costs
-from vitbench.study.engines.local import LocalEngine, slow_imports
+from vitbench.study.engines.local import LocalEngine, imports_of
 from vitbench.study.engines.worker import Task
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import image_bytes
@@ -48,7 +48,7 @@ def _measure(folder: StudyFolder, runs: dict[str, Run], placement: Placement, pl
              tell: Callable[[str], object]) -> None:
     began, results, todo = time.monotonic(), folder.store.folder.parent, list(runs.values())
     with tempfile.TemporaryDirectory(prefix="vitbench-") as temporary, \
-            LocalEngine(slow_imports(todo), placement) as engine:
+            LocalEngine(imports_of(todo), placement) as engine:
         store = ResultStore(Path(temporary) / "probe")
         store.prepare()
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})

@@ -23,9 +23,7 @@ from vitbench.study.engines.worker import Task, inspect, store_failure, work
 from vitbench.study.place import Machine, Placement
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
-PRELOADED = ["vitbench.training.run", "vitbench.study.engines.worker", "vitbench.models.token_transformer",
-             "vitbench.models.convnet", "vitbench.models.resnet", "vitbench.nn.token_transformer",
-             "vitbench.nn.convnet", "vitbench.nn.resnet", "torch.utils.flop_counter", "vitbench.cli"]
+PRELOADED = ["vitbench.training.run", "vitbench.study.engines.worker", "torch.utils.flop_counter", "vitbench.cli"]
 
 
 ONE_AT_A_TIME = Placement("cpu", 0, 1)
@@ -53,8 +51,8 @@ class WorkerDied(ValueError):
     """A worker ended before it gave an answer."""
 
 
-def slow_imports(runs: Iterable[Run]) -> list[str]:
-    """Modules that the runs' models take long to import."""
+def imports_of(runs: Iterable[Run]) -> list[str]:
+    """Modules that the runs' models import when they are built."""
     names = {model_of(run)[0] for run in runs}
     return sorted({module for name in names for module in MODELS.get(name).meta.imports})
 
