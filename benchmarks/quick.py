@@ -1,4 +1,4 @@
-"""How long the quick study takes, what a run costs beside training, and how fast results are read.
+"""How long the quick study takes, how well `plan` forecasts it, what a run costs beside training, how fast it is read.
 
     python benchmarks/quick.py [--write]
 
@@ -6,6 +6,7 @@ Prints a Markdown page; `--write` puts it into docs/performance.md. All figures 
 Machines differ and are shared: the ratios carry over, the seconds do not.
 """
 
+import json
 import os
 import statistics
 import subprocess
@@ -104,8 +105,28 @@ def many(folder: Path, template: RunRecord, seeds: int) -> int:
     return len(of.runs)
 
 
+CLOTHES = ("models=[token_transformer:xs,convnet:xs,resnet:xs,linear,mlp:s]", "fractions=[0.002,0.01]", "seeds=2",
+           "budgets=[{steps: 300}]")  # 20 runs
+
+
+def forecast(folder: Path, name: str, *overrides: str) -> tuple[float, float]:
+    """Seconds of a study that was never run here: as `plan --probe` tells, and as it takes."""
+    arguments = (name, *overrides, "--results", folder)
+    told = subprocess.run([sys.executable, "-m", "vitbench", "plan", *map(str, arguments), "--probe", "--json"],
+                          check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    return json.loads(told)["seconds"], command("run", *arguments)
+
+
+def told_and_taken(seconds: tuple[float, float]) -> str:
+    told, taken = seconds
+    return f"{told:.0f} s, took {taken:.0f} s ({taken / told - 1:+.0%})"
+
+
 def page(folder: Path) -> str:
-    first = command("run", "quick", "--results", folder)
+    quick = forecast(folder, "quick")
+    first = quick[1]
+    clothes = forecast(folder / "clothes", "fashion_mnist", *CLOTHES)
+    planning = command("plan", "quick", "seeds=417", "--results", folder / "planned")
     found = records(folder / "quick")
     again = command("run", "quick", "--results", folder)
     training = sum(r.cost.train_seconds for r in found)
@@ -134,6 +155,9 @@ def page(folder: Path) -> str:
         f"| `tables` on {count:,} records | 2 s | {reading:.2f} s |",
         f"| reading Fashion-MNIST's .gz files and drawing 10 % of it | 0.7 s | {cold} |",
         f"| the same from the cache, median of 5 | 0.1 s | {cached} |",
+        f"| forecast of the quick study by `plan --probe` | within 25 % | {told_and_taken(quick)} |",
+        f"| the same of 20 runs on Fashion-MNIST | within 25 % | {told_and_taken(clothes)} |",
+        f"| `plan` of 10,008 runs | 5 s | {planning:.2f} s |",
         f"| `vitbench --help` | 0.5 s | {helping:.2f} s |", ""]
     return "\n".join(lines)
 
