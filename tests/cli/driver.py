@@ -50,3 +50,8 @@ def interrupt(process: "subprocess.Popen[str]") -> tuple[str, str]:
     """Ctrl-C to the whole group; what it printed."""
     os.killpg(process.pid, signal.SIGINT)
     return process.communicate(timeout=60)
+
+
+def records(folder: Path) -> dict[str, bytes]:
+    """Text of each record of the study `tiny`, by run id."""
+    return {p.parent.name: p.read_bytes() for p in folder.glob("results/tiny/runs/*/record.json")}

@@ -1,0 +1,130 @@
+"""What `vitbench run` refuses before it trains, and runs that fail."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.driver import STUDY, vitbench, write_study
+from tests.requirements import require_dataset
+
+BROKEN_IN_TRAINING = """\
+from vitbench.models import MODELS, ModelMeta
+
+@MODELS.add("broken", ModelMeta("control"))
+def broken(image, num_classes):
+    from torch import nn
+
+    class Broken(nn.Linear):
+        def forward(self, images):
+            if not images.is_meta:
+                raise RuntimeError("no such layer")
+            return super().forward(images.flatten(1))
+
+    return Broken(64, num_classes)
+"""
+BROKEN_AT_ONCE = """\
+from vitbench.models import MODELS, ModelMeta
+
+@MODELS.add("broken", ModelMeta("control"))
+def broken(image, num_classes):
+    raise RuntimeError("no such layer")
+"""
+WRONG_SHAPE = """\
+from vitbench.models import MODELS, ModelMeta
+
+@MODELS.add("broken", ModelMeta("control"))
+def broken(image, num_classes):
+    from torch import nn
+    return nn.Sequential(nn.Flatten(), nn.Linear(image.size**2, num_classes + 1))
+"""
+
+
+@pytest.mark.parametrize(("plugin", "words"), [
+    (BROKEN_AT_ONCE, "fails on images of 8 x 8 x 1 and 10 classes: RuntimeError: no such layer"),
+    (WRONG_SHAPE, "should map 2 images to logits of shape (2, 10), images x classes; found (2, 11)"),
+])
+def test_a_model_that_cannot_run_is_refused_before_training(tmp_path: Path, plugin: str, words: str) -> None:
+    (tmp_path / "broken.py").write_text(plugin)
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "models=[linear,broken]", "plugins=[broken.py]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not list(tmp_path.glob("results/tiny/runs/*"))
+
+
+def test_runs_that_do_not_fit_into_memory_are_refused_before_training(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    huge = "models=[{name: token_transformer, size: xl, embed_dim: 4096, depth: 64}]"
+    ended = vitbench("run", "tiny.yaml", huge, "--workers", 1, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "1 runs at a time need 2" in ended.stderr  # 206 GB for weights, gradients and averages
+    assert "not even one fits: take a smaller model or batch_size" in ended.stderr
+
+
+def test_a_budget_that_buys_no_step_is_refused_before_training(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "budgets=[{flops: 10}]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: a budget of 10 flops is less than one step of")
+
+
+def test_a_failed_run_keeps_its_traceback_and_is_done_again_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN_IN_TRAINING)
+    write_study(tmp_path)
+    arguments = ("run", "tiny.yaml", "models=[linear,broken]", "plugins=[broken.py]", "fractions=[0.1]", "seeds=2")
+    ended = vitbench(*arguments, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "RuntimeError: no such layer" in ended.stdout
+    run_id = next(tmp_path.glob("results/tiny/runs/*/failure.json")).parent.name
+    shown = vitbench("logs", run_id[:9], cwd=tmp_path).stdout
+    assert 'raise RuntimeError("no such layer")' in shown
+    assert "./tiny/plugins/broken.py" in shown
+    assert str(tmp_path) not in shown
+    again = vitbench(*arguments, cwd=tmp_path)
+    assert "nothing to do" in again.stdout
+    retried = vitbench(*arguments, "--retry-failed", "--max-failures", 1, "--workers", 1, cwd=tmp_path)
+    assert retried.returncode == 1
+    assert "--max-failures is 1; 1 runs are left" in retried.stdout
+    assert len(list(tmp_path.glob("results/tiny/replaced/*"))) == 2
+
+
+def test_a_quiet_run_still_names_what_failed(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN_IN_TRAINING)
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "-q", "models=[broken]", "plugins=[broken.py]", "fractions=[0.1]", "seeds=1",
+                     cwd=tmp_path)
+    assert ended.returncode == 1
+    assert len([line for line in ended.stdout.splitlines() if line.startswith("failed: ")]) == 1
+
+
+CLOTHES = STUDY.replace("digits", "fashion_mnist").replace("0.1", "0.005").replace("32", "16")
+
+
+def test_clothes_are_read_from_the_given_folder_and_trained_on(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.symlink_to(require_dataset("fashion-mnist"))
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "seeds=1", "--data-dir", "data", cwd=tmp_path,
+                     VITBENCH_CACHE=str(tmp_path / "cache"))
+    assert ended.returncode == 0, ended.stderr
+    assert "4 of 4" in ended.stdout
+    assert "Split: official: 60,000 training and 10,000 test images. Of 10,000 test images 0 are" in ended.stdout
+    assert str(tmp_path) not in (tmp_path / "results" / "tiny" / "resolved.json").read_text()
+
+
+def test_a_wrong_file_is_refused_before_training_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes(b"")
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "--data-dir", "data", cwd=tmp_path,
+                     VITBENCH_CACHE=str(tmp_path / "cache"))
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: dataset 'fashion_mnist': data lacks train-labels-idx1-ubyte[.gz], ")
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.glob("results/tiny/runs/*")) == []
+
+
+def test_a_data_folder_that_is_not_there_is_refused_with_its_name(tmp_path: Path) -> None:
+    ended = vitbench("run", write_study(tmp_path, CLOTHES), "--data-dir", "nowhere", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "'--data-dir': dir 'nowhere' does not exist" in ended.stderr
+    assert not (tmp_path / "results").exists()
