@@ -178,10 +178,26 @@ def test_a_plug_in_has_a_largest_size(tmp_path: Path, size: int, taken: bool) ->
             plugin_sha256(path)
 
 
-def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
-    (tmp_path / "zero.py").symlink_to("/dev/zero")
-    with pytest.raises(PluginError, match="a plug-in has at most 262,144"):
-        plugin_sha256(tmp_path / "zero.py")
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "zero.py").symlink_to("/dev/zero")  # without an end
+    os.mkfifo(tmp_path / "pipe.py")  # whose opening waits
+    for name in ("zero.py", "pipe.py"):
+        with pytest.raises(PluginError, match="a plug-in is a file, which this is not"):
+            plugin_sha256(tmp_path / name)
+
+
+def test_a_name_is_registered_once_in_a_file_too(tmp_path: Path) -> None:
+    once = "@MODELS.add('twice', ModelMeta('control'))\ndef {}(image, num_classes):\n    ...\n"
+    source = "from vitbench.models import MODELS, ModelMeta\n" + once.format("a") + once.format("b")
+    path = plugin(tmp_path, "twice", source)
+    with pytest.raises(PluginError, match="'twice' is registered twice"):
+        load_plugin(path)
+
+
+def test_a_family_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "zebra", "from vitbench.models import ModelMeta\nModelMeta('convolutoin')\n")
+    with pytest.raises(PluginError, match=r"found 'convolutoin'\. Did you mean 'convolution'"):
+        load_plugin(path)
 
 
 def test_hashing_a_plug_in_runs_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import importlib.util
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class Registry(Generic[Meta]):
             taken = self._entries.get(name)
             if name in self.shipped() and not origin.startswith(f"{self.package}."):
                 raise PluginError(f"{self.kind} {name!r} is the name of one that ships with vitbench; choose another")
-            if taken is not None and taken.build.__module__ != origin:
+            if taken is not None:
                 raise PluginError(f"{self.kind} {name!r} is registered twice")
             self._entries[name] = entry(build)
             return build
@@ -130,6 +131,8 @@ def plugin_sha256(path: Path) -> str:
     if not PLUGIN_NAME.fullmatch(path.stem) or path.suffix != ".py":
         raise PluginError(f"{path}: a plug-in is a .py file named in small letters, digits and _")
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+            raise PluginError(f"{path}: a plug-in is a file, which this is not")
         with path.open("rb") as file:
             source = file.read(MAX_PLUGIN_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from vitbench.record import DamagedRecord, Failure, RunRecord
+from vitbench.record import DamagedRecord, Failure, ForeignRecord, RunRecord
 
 RECORD, FAILURE, LOGITS = "record.json", "failure.json", "logits.npy"
 RUN_ID = re.compile(r"[0-9a-f]{16}")
@@ -125,6 +125,16 @@ class ResultStore:
     def failed(self, run_ids: Iterable[str]) -> set[str]:
         """Those of `run_ids` that failed; opens no file."""
         return {i for i in run_ids if (self.runs / i / FAILURE).exists()}
+
+    def crashed(self) -> set[str]:
+        """Ids of the runs whose worker died: no results, so they are done again (protocol rule 13)."""
+        found = set()
+        for run_id in self.failed(self.ids()):
+            with contextlib.suppress(DamagedRecord, ForeignRecord, KeyError):
+                failure = self.read(run_id)
+                if isinstance(failure, Failure) and failure.crash:
+                    found.add(run_id)
+        return found
 
     def read(self, run_id: str) -> RunRecord | Failure:
         """What run `run_id` left. Raises DamagedRecord, ForeignRecord, or KeyError where there is nothing."""

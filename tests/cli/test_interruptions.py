@@ -144,3 +144,12 @@ def test_fifty_kills_of_workers_and_driver_lose_nothing(tmp_path: Path) -> None:
     now = records(tmp_path)
     assert len(now) == 120
     assert seen.items() <= now.items()
+
+
+def test_a_driver_terminated_before_its_first_run_says_143_too(tmp_path: Path) -> None:
+    process = start("plan", write_study(tmp_path), "--probe", "-q", cwd=tmp_path)
+    time.sleep(1.5)  # while it loads torch: there is nothing yet that a file could tell
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "Traceback" not in errors

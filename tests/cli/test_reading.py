@@ -62,7 +62,7 @@ def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
     (("show", "model", "convnet:s", "widht=3"), "Did you mean 'width'?"),
     (("show", "model", "convnet:s", "width"), "write key=value"),
     (("show", "model", "convnet:s", "--dataset", "digit"), "Did you mean 'digits'?"),
-    (("show", "model", "timm/resnet19"), "Did you mean 'resnet18'"),
+    (("show", "model", "timm/resnet19"), "Did you mean 'timm/resnet18'"),
     (("show", "model", "mine", "--plugin", "nowhere.py"), "nowhere.py: cannot read this plug-in"),
     (("plan",), "Missing argument 'STUDY'"),
     (("prune", "quik"), "quik: no results in results; there are: quick"),

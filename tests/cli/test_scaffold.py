@@ -92,6 +92,19 @@ def test_no_file_is_overwritten(tmp_path: Path, kind: str, file: str) -> None:
     assert (tmp_path / file).read_text() == "precious"
 
 
+def test_a_model_is_not_named_like_a_module_that_its_file_would_hide(tmp_path: Path) -> None:
+    ended = vitbench("new", "model", "torch", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "'torch' is a module of Python's or of a package here" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_a_message(tmp_path: Path) -> None:
+    ended = vitbench("new", "study", "z", "--folder", "/proc", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_claim_cannot_be_written_yet(tmp_path: Path) -> None:
     with pytest.raises(NotYet, match="claims cannot be judged by this version yet"):
         write_new("claim", "mine", tmp_path)

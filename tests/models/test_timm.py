@@ -78,7 +78,7 @@ def test_a_file_that_is_not_in_the_table_is_no_guess(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("name", "message"), [
-    ("timm/resnet19", "unknown model 'timm/resnet19'; the installed timm has .* Did you mean 'resnet18' or "),
+    ("timm/resnet19", "unknown model 'timm/resnet19'; the installed timm has .* Did you mean 'timm/resnet18' or "),
     ("timm/vit_tiny_patch16_224.augreg", "the tag 'augreg' names pretrained weights, and nothing here is pretrained; "
                                          "write timm/vit_tiny_patch16_224"),
     ("timm/nothing.augreg", "unknown model 'timm/nothing.augreg'"), ("timm/", "unknown model 'timm/'"),

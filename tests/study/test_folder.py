@@ -114,6 +114,8 @@ def test_seeds_added_at_a_declared_look_do_not(tmp_path: Path) -> None:
     first.store.prepare()
     first.write({})
     assert _with_seeds(first, 8, looks=[6, 8]).exploratory() is None
+    other = study(seeds=[10, 11, 12, 13, 14, 15], looks=[6, 8])  # as many, but others: drawn until they please
+    assert StudyFolder("quick", other, resolved(other), first.store).exploratory() is not None
     assert _with_seeds(first, 8, looks=[6, 7, 8]).exploratory() is not None  # a look declared after looking
 
 

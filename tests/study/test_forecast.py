@@ -127,6 +127,19 @@ def test_done_and_failed_runs_are_not_planned_again(folder: StudyFolder, tmp_pat
     assert (found.runs, found.done, found.failed, found.to_do) == (12, 5, 1, 6)
 
 
+def test_a_run_whose_worker_died_is_to_do_again_and_named(folder: StudyFolder) -> None:
+    for run in folder.runs[:-1]:
+        folder.store.write(record(run, folder.resolved), None)
+    last = folder.runs[-1]
+    died = failure(last).model_copy(update={"crash": True, "reason": "worker died: signal SIGKILL"})
+    folder.store.write_failure(died)
+    assert folder.left() == [last]
+    found = plan(folder, TWO, deviation=None).totals
+    assert (found.done, found.failed, found.to_do) == (11, 0, 1)
+    assert any(f"1 runs lost their worker and will be done again: {last.spec.run_id}" in line
+               for line in folder.remarks())
+
+
 def test_one_run_left_is_planned_on_one_worker(folder: StudyFolder) -> None:
     for run in folder.runs[:-1]:
         folder.store.write(record(run, folder.resolved), None)

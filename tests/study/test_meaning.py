@@ -122,7 +122,7 @@ def test_a_name_behind_a_slash_is_checked_by_its_file(tmp_path: Path) -> None:
     found = _mistakes(tmp_path, GOOD.replace(GOOD.splitlines()[2], f"models: {models}"))
     assert [m.partition(":")[0] for m in found] == ["models[3].name", "models[1].name", "models[2].name"]
     assert "Did you mean 'timm'?" in found[0]
-    assert "Did you mean 'resnet18'" in found[1]
+    assert "Did you mean 'timm/resnet18'" in found[1]
     assert "unknown model 'convnet/s'" in found[2]
     assert _mistakes(tmp_path, GOOD.replace("linear]", "timm]")) == [
         "models[1].name: model 'timm' stands for many: write timm/NAME"]

@@ -11,7 +11,7 @@ import pytest
 from tests.report.factory import failure, record, resolved, study
 from vitbench.registry import plugin_sha256
 from vitbench.spec import RunSpec, canonical_json, sha256_json
-from vitbench.store import ResultStore
+from vitbench.store import ResultStore, StoreError
 from vitbench.study import prune
 from vitbench.study.folder import StudyFolder
 from vitbench.study.prune import leftovers
@@ -185,3 +185,20 @@ def test_a_link_goes_and_what_it_points_to_stays(folder: StudyFolder, tmp_path: 
     remove_all(folder)
     assert (tmp_path / "precious" / "file").exists()
     assert list((folder.store.folder / "replaced").iterdir()) == []
+
+
+@pytest.mark.parametrize("linked", ["runs", "one run"])
+def test_nothing_is_pruned_behind_a_link(folder: StudyFolder, tmp_path: Path, linked: str) -> None:
+    runs = folder.store.runs
+    path = runs if linked == "runs" else next(runs.iterdir())
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="is a link"):
+        leftovers(folder, logits=True)
+
+
+def test_a_pipe_among_live_files_is_removed_not_waited_for(folder: StudyFolder) -> None:
+    (folder.store.folder / "live").mkdir()
+    os.mkfifo(folder.store.folder / "live" / "p")
+    remove_all(folder)
+    assert list((folder.store.folder / "live").iterdir()) == []

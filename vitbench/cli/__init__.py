@@ -4,8 +4,10 @@ Exit status: 0 done, 1 some runs failed, 2 bad input, 130 interrupted, 143 termi
 """
 
 import io
+import os
 import signal
 import sys
+from pathlib import Path
 
 import typer
 
@@ -22,6 +24,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as under nohup
         signal.signal(signal.SIGINT, stop)
+    if sys.stdout is None:  # closed by the caller: `>&-`
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ± still gets its table

@@ -50,7 +50,7 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
         with display(console, runs, quiet) as shown:
             shown.note(f"study {loaded.name}, from {loaded.source}")
             summary = execute(folder, runs, loaded.plugin_files(), options, shown)
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Terminated) as stop:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
     _closing(console, folder, runs, summary)

@@ -4,19 +4,27 @@ import errno
 import signal
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: like Ctrl-C, what runs is stopped and what ended is kept."""
+class Terminated(SystemExit):
+    """SIGTERM: like Ctrl-C, what runs is stopped and what ended is kept. Not an interrupt, which click would replace."""
 
 
 def stop(number: int, _frame: object) -> None:
     """Handler of SIGINT and SIGTERM. The second one would break into the stopping itself, so only the first counts."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise Terminated(143) if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def explained(error: Exception) -> str | None:
-    """The text to show instead of a traceback, or None for a fault of ours."""
+    """The text to show instead of a traceback, or None for a fault of ours.
+
+    Characters that a terminal would obey are written out.
+    """
+    text = _text(error)
+    return None if text is None else "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def _text(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # a usage error of click, or of the copy of click inside typer
         context = getattr(error, "ctx", None)
         hint = f"\nTry '{context.command_path} --help'." if context else ""
@@ -29,5 +37,5 @@ def explained(error: Exception) -> str | None:
     return None
 
 
-_PLACES = {errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EDQUOT, errno.ENAMETOOLONG,
-           errno.EFBIG, errno.EISDIR}
+_PLACES = {errno.ENOENT, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EDQUOT,
+           errno.ENAMETOOLONG, errno.EFBIG, errno.EISDIR}

@@ -1,5 +1,6 @@
 """`new`: a first file of a study or of a model, ready to run."""
 
+import importlib.util
 import keyword
 from pathlib import Path
 
@@ -112,6 +113,9 @@ def _refuse_model(name: str) -> None:
     if not PLUGIN_NAME.fullmatch(name) or keyword.iskeyword(name):
         raise BadName(f"NAME: a model's should be 1 to 64 small letters, digits and _, begin with a letter, and be no "
                       f"word of Python's own; found {name!r}")
+    if importlib.util.find_spec(name):
+        raise BadName(f"NAME: {name!r} is a module of Python's or of a package here, which the file would hide; choose "
+                      "another")
     shipped = sorted({*MODELS.shipped(), *DATASETS.shipped()})
     if name in shipped:
         raise BadName(f"NAME: {name!r} ships with vitbench; choose another than {', '.join(shipped)}")

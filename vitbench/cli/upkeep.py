@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vitbench.cli.app import RESULTS, AsJson, DataDir, Results, app, choose, use_data_dir
+from vitbench.cli.app import RESULTS, AsJson, BadInput, DataDir, Results, app, choose, use_data_dir
 
 
 @app.command()
@@ -68,5 +68,7 @@ def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="D
     from vitbench.cli.commands import output
     from vitbench.study.folder import StudyFolder
 
-    folders = [StudyFolder.open(study, results)] if study else list(prune.studies(results))
+    if not results.is_dir():
+        raise BadInput(f"--results: {results} is no folder")
+    folders = list(prune.studies(results)) if study is None else [StudyFolder.open(study, results)]
     prune.prune(output(), folders, logits=logits, really=yes, quiet=quiet)

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from pydantic import ValidationError
 
 from vitbench import cost
 from vitbench.cost import ModelCost
-from vitbench.registry import Registry, UnknownName, nearest
+from vitbench.registry import PluginError, Registry, UnknownName, nearest
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class ModelMeta:
     check: Callable[[Any, ImageSpec], None] = _takes_all_images
     card: Callable[[Any, ImageSpec], Card] = _no_parts
     imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        families = get_args(Family)
+        if self.family not in families:
+            raise PluginError(f"family: should be one of {', '.join(families)}; found {self.family!r}."
+                              f"{nearest(self.family, families)}")
 
 
 MODELS: Registry[ModelMeta] = Registry("model", "vitbench.models")
@@ -128,6 +134,8 @@ def checked_cost(name: str, size: str | None, options: Mapping[str, Any], image:
             for mode in ("training", "evaluation"):
                 images = torch.empty(2, image.channels, image.size, image.size)
                 _refuse_other_shapes(f"{name!r} in {mode}", model.train(mode == "training")(images), (2, num_classes))
+            if not any(p.requires_grad for p in model.parameters()):
+                raise ModelError(f"name: {name!r} has no parameters to train")
             return cost.count(lambda: model, image)
     except (ModelError, UnknownName):
         raise

@@ -72,7 +72,7 @@ def meta(name: str) -> ModelMeta:
                           f"pretrained; write timm/{plain}")
     if name not in source_files():
         raise UnknownName(f"unknown model 'timm/{name}'; the installed timm has {len(source_files()):,} names."
-                          f"{nearest(name, source_files(), n=3)}")
+                          f"{nearest(f'timm/{name}', [f'timm/{n}' for n in source_files()], n=3)}")
     file = source_files()[name]
     exception = next((family for start, family in EXCEPTIONS.items() if name.startswith(start)), None)
     family = exception or next((family for family, files in FILES.items() if file in files.split()), None)

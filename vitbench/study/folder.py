@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.grid import Resolved, Run, by_priority, distinct, expand
+from vitbench.registry import nearest
 from vitbench.store import ResultStore, StoreError, write_atomically
 
 
@@ -40,11 +42,11 @@ class StudyFolder:
         """Ids of runs in the store that are no longer the study's; opens no file."""
         return self.store.ids() - {run.spec.run_id for run in self.runs}
 
-    def left(self, runs: Iterable[Run] | None = None) -> list[Run]:
-        """Those of `runs` (default: all) that have not ended, each once, in the order in which they are done."""
-        chosen, ended = {run.spec.run_id for run in (self.runs if runs is None else runs)}, self.store.ids()
+    def left(self) -> list[Run]:
+        """Runs that have not ended with a result, each once, in the order in which they are done."""
+        ended = self.store.ids() - self.store.crashed()
         ordered = distinct(by_priority(self.runs, self.study.priority))
-        return [run for run in ordered if run.spec.run_id in chosen - ended]
+        return [run for run in ordered if run.spec.run_id not in ended]
 
     def remarks(self) -> list[str]:
         """What a user of this study should know beside its runs."""
@@ -53,17 +55,22 @@ class StudyFolder:
         if others:
             found.append(f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table "
                          "shows them")
+        crashed = self.store.crashed() & {run.spec.run_id for run in self.runs}
+        if crashed:
+            found.append(f"{len(crashed)} runs lost their worker and will be done again: {', '.join(sorted(crashed))} "
+                         "(vitbench logs RUN)")
         exploratory = self.exploratory()
         return [*found, exploratory] if exploratory else found
 
     @classmethod
     def open(cls, study: str, results: Path) -> "StudyFolder":
-        """The folder of a study that was run: a name under `results`, or the folder itself. Raises BadStudy."""
+        """The folder of a study that was run: its name or .yaml file, or the folder itself. Raises BadStudy."""
+        study = Path(study).stem if Path(study).suffix in (".yaml", ".yml") else study
         folder = next((f for f in (results / study, Path(study)) if (f / "study.yaml").is_file()), None)
         if folder is None:
             known = sorted(p.parent.name for p in results.glob("*/study.yaml"))
-            raise BadStudy(study, [Mistake("", f"no results in {results}; there are: {', '.join(known) or 'none'}. "
-                                               "`vitbench run` makes them")])
+            raise BadStudy(study, [Mistake("", f"no results in {results}; there are: {', '.join(known) or 'none'}."
+                                               f"{nearest(study, known)} `vitbench run` makes them")])
         if (folder / "runs").is_file():  # else every run would count as missing
             raise StoreError(f"{folder / 'runs'} is a file; it should be the folder that holds the study's runs")
         loaded = load(folder / "study.yaml")
@@ -84,8 +91,9 @@ class StudyFolder:
         forms = [form for path in paths if path.is_file() and (form := _mapping(path.read_bytes())) is not None]
         forms.append(self.study.model_dump(mode="json"))
         seeds = {tuple(sorted(form["seeds"])) for form in forms if isinstance(form.get("seeds"), list)}
-        looks = list(self.study.looks)
-        if len(seeds) == 1 or (looks and all(form.get("looks") == looks for form in forms)):
+        looks, rising = list(self.study.looks), sorted(map(set, seeds), key=len)
+        nested = all(fewer < more for fewer, more in pairwise(rising))  # other seeds would be drawn until they please
+        if len(seeds) == 1 or (looks and nested and all(form.get("looks") == looks for form in forms)):
             return None
         counts = ", ".join(map(str, sorted(map(len, seeds))))
         return (f"The seeds were changed after the first run ({counts} of them), and no look was declared beforehand: "

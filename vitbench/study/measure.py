@@ -53,7 +53,8 @@ def _measure(folder: StudyFolder, runs: dict[str, Run], placement: Placement, pl
         store.prepare()
         machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
         costs.keep(results, {}, start_seconds=time.monotonic() - began - machine.load_seconds)
-        refuse_too_large(todo, folder.resolved, machine.costs, {}, placement.workers)
+        side_by_side = [run for run in todo for _ in range(placement.workers)]
+        refuse_too_large(side_by_side, folder.resolved, machine.costs, {}, placement.workers)
         place = choose_place(store, placement.device, machine, code_version())
         for kind, run in runs.items():
             tell(f"measuring {run.label}")

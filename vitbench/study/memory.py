@@ -37,17 +37,17 @@ def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str
 
     `costs` are by label, `measured` by run id: what was measured here counts more than the estimate.
     """
-    needed = {}
+    needed = []
     for run in runs:
         known = measured.get(run.spec.run_id)
-        needed[run.spec.run_id] = known.peak_memory_bytes if known else least_bytes(run, costs[run.label], resolved)
-    allowed, at_once = allowed_bytes(), peak_bytes(needed.values(), workers)
+        needed.append(known.peak_memory_bytes if known else least_bytes(run, costs[run.label], resolved))
+    allowed, at_once = allowed_bytes(), peak_bytes(needed, workers)
     if at_once <= allowed:
         return
-    largest = max(runs, key=lambda run: needed[run.spec.run_id])
-    fit = next((n for n in range(workers - 1, 0, -1) if peak_bytes(needed.values(), n) <= allowed), 0)
+    most, largest = max(zip(needed, runs, strict=True), key=lambda pair: pair[0])
+    fit = next((n for n in range(workers - 1, 0, -1) if peak_bytes(needed, n) <= allowed), 0)
     advice = f"--workers {fit} would fit" if fit else "not even one fits: take a smaller model or batch_size"
     source = "measured" if measured.get(largest.spec.run_id) else "at least"
     raise TooLarge(f"{workers} runs at a time need {byte_text(at_once)} of memory, and {byte_text(allowed)} may be "
                    f"used; the largest is {largest.label} with batches of {largest.spec.recipe.batch_size}: "
-                   f"{source} {byte_text(needed[largest.spec.run_id])}. {advice}")
+                   f"{source} {byte_text(most)}. {advice}")

@@ -15,6 +15,7 @@ def counts(folder: StudyFolder, live: list[Progress]) -> tuple[dict[str, Counter
     """Runs in each state, for each label and in all (a run of two labels once there); opens no record."""
     ended = folder.store.ids()
     ids = {run.spec.run_id for run in folder.runs}
+    ended -= folder.store.crashed()
     failed = folder.store.failed(ended & ids)
     working = {run.run_id for run in live if not run.lost}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vitbench.record import DamagedRecord, ForeignRecord
 from vitbench.spec import NUMERICS
-from vitbench.store import FAILURE, LOGITS, RECORD
+from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
 
 _NAMED = re.compile(rb'"([0-9a-f]{16}|[0-9a-f]{64})"')
@@ -31,13 +31,13 @@ class Leftover:
     @cached_property
     def bytes(self) -> int:
         """Of all its files."""
-        if self.path.is_symlink() or self.path.is_file():
+        if self.path.is_symlink() or not self.path.is_dir():
             return self.path.lstat().st_size
         return sum(p.lstat().st_size for p in self.path.rglob("*") if not p.is_dir())
 
     def remove(self) -> None:
         """Ended at any moment, it leaves a folder that can be read: a run is hidden before it is taken apart."""
-        if self.path.is_symlink() or self.path.is_file():
+        if self.path.is_symlink() or not self.path.is_dir():  # a pipe too
             self.path.unlink(missing_ok=True)
             return
         hidden = self.path.with_name(f".{self.path.name.lstrip('.')}.{os.getpid()}")
@@ -48,9 +48,13 @@ class Leftover:
 def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], list[str]]:
     """What can go, runs first, and a line for each run that is kept though no table shows it.
 
-    Never a record of the present study, nor one of another version. Only for the holder of the lock.
+    Never a record of the present study, nor one of another version. Only for the holder of the lock. Raises StoreError
+    where runs lie behind a link.
     """
     home, runs = folder.store.folder, folder.store.runs
+    elsewhere = [path for path in (home, runs, *_entries(runs)) if path.is_symlink()]
+    if elsewhere:
+        raise StoreError(f"{elsewhere[0]} is a link: what lies behind it belongs to another folder; nothing is pruned")
     orphans, kept = _orphans(folder)
     stays = sorted(folder.store.ids() - orphans)
     found = [Leftover("runs of an earlier form", runs / run_id) for run_id in sorted(orphans)]
