@@ -5,7 +5,7 @@ import signal
 
 
 class Terminated(SystemExit):
-    """SIGTERM: like Ctrl-C, what runs is stopped and what ended is kept. Not an interrupt, which click would replace."""
+    """SIGTERM: like Ctrl-C, what runs is stopped, what ended is kept. No interrupt, which click would replace."""
 
 
 def stop(number: int, _frame: object) -> None:

@@ -100,7 +100,7 @@ class LocalEngine:
         except EOFError:
             process.join()  # only then is its exit status known
             raise WorkerDied(f"the first worker died ({_cause(process)}) before any run began") from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or SIGTERM
             process.terminate()  # it may be downloading
             raise
         finally:
