@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitbench import registry as registry_module
+from vitbench.models import MODELS
 from vitbench.registry import (
     MAX_PLUGIN_BYTES,
     PluginError,
@@ -160,10 +161,9 @@ def test_a_file_that_is_not_named_like_a_plug_in_is_refused(tmp_path: Path, name
         plugin_sha256(tmp_path / name)
 
 
-@pytest.mark.parametrize("place", ["missing.py", "folder.py", "no/such/folder/mine.py", "nul\0byte/mine.py",
+@pytest.mark.parametrize("place", ["missing.py", "no/such/folder/mine.py", "nul\0byte/mine.py",
                                    "x" * 300 + "/mine.py"])
 def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, place: str) -> None:
-    (tmp_path / "folder.py").mkdir()
     with pytest.raises(PluginError, match="cannot read this plug-in: "):
         plugin_sha256(tmp_path / place)
 
@@ -181,12 +181,14 @@ def test_a_plug_in_has_a_largest_size(tmp_path: Path, size: int, taken: bool) ->
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "zero.py").symlink_to("/dev/zero")  # without an end
     os.mkfifo(tmp_path / "pipe.py")  # whose opening waits
-    for name in ("zero.py", "pipe.py"):
+    (tmp_path / "folder.py").mkdir()
+    for name in ("zero.py", "pipe.py", "folder.py"):
         with pytest.raises(PluginError, match="a plug-in is a file, which this is not"):
             plugin_sha256(tmp_path / name)
 
 
-def test_a_name_is_registered_once_in_a_file_too(tmp_path: Path) -> None:
+def test_a_name_is_registered_once_in_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODELS, "_entries", dict(MODELS._entries))  # which keeps the first of the two
     once = "@MODELS.add('twice', ModelMeta('control'))\ndef {}(image, num_classes):\n    ...\n"
     source = "from vitbench.models import MODELS, ModelMeta\n" + once.format("a") + once.format("b")
     path = plugin(tmp_path, "twice", source)

@@ -130,13 +130,16 @@ def plugin_sha256(path: Path) -> str:
     """SHA-256 of a plug-in file's source. Raises PluginError where it is missing, too large or badly named."""
     if not PLUGIN_NAME.fullmatch(path.stem) or path.suffix != ".py":
         raise PluginError(f"{path}: a plug-in is a .py file named in small letters, digits and _")
+    source = b""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
-            raise PluginError(f"{path}: a plug-in is a file, which this is not")
-        with path.open("rb") as file:
-            source = file.read(MAX_PLUGIN_BYTES + 1)
+        regular = stat.S_ISREG(path.stat().st_mode)
+        if regular:  # opening a pipe would wait for ever
+            with path.open("rb") as file:
+                source = file.read(MAX_PLUGIN_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise PluginError(f"{path}: cannot read this plug-in: {getattr(error, 'strerror', error)}") from None
+    if not regular:
+        raise PluginError(f"{path}: a plug-in is a file, which this is not")
     if len(source) > MAX_PLUGIN_BYTES:
         raise PluginError(f"{path}: too large; a plug-in has at most {MAX_PLUGIN_BYTES:,} bytes")
     return hashlib.sha256(source).hexdigest()

@@ -320,7 +320,7 @@ def test_a_plug_in_file_makes_its_name_known_and_runs_nothing(study_file: Write,
 
 @pytest.mark.parametrize(("plugins", "path", "words"), [
     ("[mine.py, missing.py]", "plugins[1]", "missing.py: cannot read this plug-in: No such file"),
-    ("[mine.py, folder.py]", "plugins[1]", "cannot read this plug-in: Is a directory"),
+    ("[mine.py, folder.py]", "plugins[1]", "a plug-in is a file, which this is not"),
     ("[mine.py, Upper.py]", "plugins[1]", "named in small letters"),
     ("[mine.py, other/mine.py]", "plugins", "two files of one name"),
     ('[mine.py, "nul\\0/x.py"]', "plugins[1]", "embedded null byte"),
