@@ -67,6 +67,10 @@ class Recipe(Frozen):
     gradient_clip: Annotated[float, Field(ge=0, allow_inf_nan=False, description="largest norm; 0: off")] = 1.0
     precision: Precision = "fp32"
 
+    def batch(self, train_images: int) -> int:
+        """Images of a batch: always full, so all of them where there are fewer than `batch_size`."""
+        return min(self.batch_size, train_images)
+
     @property
     def regularisers(self) -> str:
         """Those that are on (protocol rule 8): 'weight decay 0.05, gradient clip 1', or 'none'."""
@@ -137,6 +141,10 @@ class RunSpec(Frozen):
     def share(self) -> str:
         """The fraction as written, or 'N a class'."""
         return self.fraction or f"{self.images_per_class} a class"
+
+    def steps(self, train_images: int, macs: int) -> int:
+        """Optimiser steps of this run. Raises BudgetTooSmall."""
+        return self.budget.steps(train_images, self.recipe.batch(train_images), macs)
 
     @cached_property
     def run_id(self) -> str:

@@ -2,7 +2,7 @@ import numpy as np
 import torch
 
 from vitbench import datasets, subset
-from vitbench.spec import Budget, RunSpec
+from vitbench.spec import Budget, Recipe, RunSpec
 from vitbench.streams import Streams
 from vitbench.training.data import Resident, Segments, statistics
 
@@ -15,7 +15,7 @@ def _resident(fraction: str = "0.1", seed: int = 0, batch_size: int = 32) -> tup
     arrays, streams = datasets.load("digits"), Streams.of(spec)
     wanted = subset.counts(datasets.DATASETS.get("digits").meta.train_counts, fraction=fraction)
     chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())
-    return Resident(arrays, chosen, streams, batch_size, CPU), chosen
+    return Resident(arrays, chosen, streams, Recipe(batch_size=batch_size), CPU), chosen
 
 
 def test_every_pass_shows_each_training_image_once_across_batch_borders() -> None:

@@ -38,7 +38,7 @@ def classifier(value: float, where: int) -> Classifier:
     wanted = subset.counts(datasets.DATASETS.get("digits").meta.train_counts, fraction="0.02")
     streams = Streams(0, 0, 0, 0)
     chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())
-    data = Resident(arrays, chosen, streams, 8, torch.device("cpu"))
+    data = Resident(arrays, chosen, streams, Recipe(batch_size=8), torch.device("cpu"))
     made = Classifier(Spoilt(value, where), data, Recipe(), [0], lambda _: None)
     made.steps_done = 1
     return made

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, ModelMeta
+from vitbench.models import MODELS, ModelMeta
+from vitbench.models._stages import card
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -18,11 +19,6 @@ class Options(Frozen):
     convs_per_stage: Annotated[int, Field(ge=1, le=16)] = 1
 
 
-def _card(_options: Options, image: ImageSpec) -> Card:
-    return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": (-(-image.size // 4)) ** 2,
-            "normalisation": "BatchNorm"}
-
-
 SIZES = {
     "xs": {"width": 14, "convs_per_stage": 1},
     "s": {"width": 32, "convs_per_stage": 1},
@@ -32,10 +28,10 @@ SIZES = {
 }
 
 
-@MODELS.add("convnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card,
+@MODELS.add("convnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=card,
                                  imports=("vitbench.nn.convnet",)))
 def convnet(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Convolutional network; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""
-    from vitbench.nn.convnet import ConvNet
+    from vitbench.nn import convnet
 
-    return ConvNet(**options.model_dump(), channels=image.channels, num_classes=num_classes)
+    return convnet.convnet(**options.model_dump(), channels=image.channels, num_classes=num_classes)

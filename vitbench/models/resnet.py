@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, ModelMeta
+from vitbench.models import MODELS, ModelMeta
+from vitbench.models._stages import card
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -18,11 +19,6 @@ class Options(Frozen):
     blocks_per_stage: Annotated[int, Field(ge=1, le=200)] = 3
 
 
-def _card(_options: Options, image: ImageSpec) -> Card:
-    return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": (-(-image.size // 4)) ** 2,
-            "normalisation": "BatchNorm"}
-
-
 # ResNet-20 but for xs, where its fewest channels would be 4: a ResNet-8.
 SIZES = {
     "xs": {"width": 8, "blocks_per_stage": 1},
@@ -33,10 +29,10 @@ SIZES = {
 }
 
 
-@MODELS.add("resnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=_card,
+@MODELS.add("resnet", ModelMeta("convolution", options=Options, sizes=SIZES, card=card,
                                 imports=("vitbench.nn.resnet",)))
 def resnet(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Residual network; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""
-    from vitbench.nn.resnet import ResNet
+    from vitbench.nn import resnet
 
-    return ResNet(**options.model_dump(), channels=image.channels, num_classes=num_classes)
+    return resnet.resnet(**options.model_dump(), channels=image.channels, num_classes=num_classes)

@@ -1,33 +1,11 @@
 """A plain convolutional network whose first layer keeps every pixel, for small images."""
 
-from torch import Tensor, nn
+from torch import nn
+
+from vitbench.nn.stages import Stages, convolution
 
 
-def _convolution(channels_in: int, channels_out: int, stride: int) -> list[nn.Module]:
-    return [nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False),
-            nn.BatchNorm2d(channels_out), nn.ReLU(inplace=True)]
-
-
-class ConvNet(nn.Module):
-    """A 3 x 3 stem of stride 1, three stages of 3 x 3 convolutions (width, 2 width, 4 width; the second and third
-    begin with stride 2), the mean over places, a linear head. Batch normalisation and ReLU after each convolution."""
-
-    def __init__(self, *, channels: int, num_classes: int, width: int, convs_per_stage: int) -> None:
-        super().__init__()
-        layers = _convolution(channels, width, 1)
-        before = width
-        for stage in range(3):
-            after = width * 2**stage
-            for i in range(convs_per_stage):
-                layers += _convolution(before, after, 2 if stage > 0 and i == 0 else 1)
-                before = after
-        self.features = nn.Sequential(*layers)
-        self.head = nn.Linear(before, num_classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")  # He et al. 2015
-
-    def forward(self, x_BCSS: Tensor) -> Tensor:
-        """Normalised images B x C x S x S to logits B x classes."""
-        logits_BC: Tensor = self.head(self.features(x_BCSS).mean(dim=(2, 3)))
-        return logits_BC
+def convnet(*, channels: int, num_classes: int, width: int, convs_per_stage: int) -> Stages:
+    """3 x 3 convolutions, each followed by batch normalisation and ReLU."""
+    return Stages(lambda before, after, stride: [*convolution(before, after, stride), nn.ReLU(inplace=True)],
+                  channels=channels, num_classes=num_classes, width=width, parts_per_stage=convs_per_stage)

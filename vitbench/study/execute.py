@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vitbench.environment import code_version
-from vitbench.grid import Run, by_priority, distinct, model_of
+from vitbench.grid import Run, model_of
 from vitbench.live import Progress, clear, running
 from vitbench.record import DamagedRecord, Execution, Failure, RunRecord
 from vitbench.store import ResultStore, StoreError
@@ -108,8 +108,8 @@ def execute(folder: StudyFolder, runs: list[Run], plugins: dict[str, Path], opti
         for remark in folder.remarks():
             display.note(remark)
         chosen = {run.spec.run_id for run in runs}
-        ordered = by_priority(folder.runs, folder.study.priority)  # of all: it may name runs that --only left out
-        wanted = distinct(run for run in ordered if run.spec.run_id in chosen)
+        # Of all, in order: a priority may name runs that --only left out.
+        wanted = [run for run in folder.in_order() if run.spec.run_id in chosen]
         todo, damaged = to_do(wanted, store, retry_failed=options.retry_failed)
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
@@ -136,7 +136,7 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
         engine.placement = Placement.of(place.device, machine.devices, workers=options.workers,
                                         runs_per_device=options.runs_per_device, runs=len(todo))
         refuse_short_budgets(todo, folder.resolved, machine.costs)
-        forecast = forecasts(todo, folder, engine.placement)
+        forecast = forecasts(todo, folder.resolved, costs.read(folder.store.folder.parent), engine.placement)
         if place.device == "cpu":
             refuse_too_large(todo, folder.resolved, machine.costs, forecast, engine.placement.workers)
         summary.forecast_seconds = wall_seconds(forecast.values(), engine.placement.workers)

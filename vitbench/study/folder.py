@@ -42,11 +42,18 @@ class StudyFolder:
         """Ids of runs in the store that are no longer the study's; opens no file."""
         return self.store.ids() - {run.spec.run_id for run in self.runs}
 
+    def in_order(self) -> list[Run]:
+        """Every run once, in the order in which they are done."""
+        return distinct(by_priority(self.runs, self.study.priority))
+
+    def ended(self) -> set[str]:
+        """Ids of the runs in the store that ended with a result, or failed by themselves."""
+        return self.store.ids() - self.store.crashed()
+
     def left(self) -> list[Run]:
-        """Runs that have not ended with a result, each once, in the order in which they are done."""
-        ended = self.store.ids() - self.store.crashed()
-        ordered = distinct(by_priority(self.runs, self.study.priority))
-        return [run for run in ordered if run.spec.run_id not in ended]
+        """Runs that have not ended, in the order in which they are done."""
+        ended = self.ended()
+        return [run for run in self.in_order() if run.spec.run_id not in ended]
 
     def remarks(self) -> list[str]:
         """What a user of this study should know beside its runs."""

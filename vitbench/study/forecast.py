@@ -9,8 +9,7 @@ from vitbench.datasets import DATASETS
 from vitbench.grid import Resolved, Run
 from vitbench.report.frame import counts_of
 from vitbench.spec import split_version
-from vitbench.study.costs import Costs, kind_of, read
-from vitbench.study.folder import StudyFolder
+from vitbench.study.costs import Costs, kind_of
 from vitbench.study.place import Placement
 from vitbench.training.schedule import images_evaluated
 
@@ -38,25 +37,22 @@ def expected(run: Run, resolved: Resolved, costs: Costs, device: str, *, shared:
         return None
     counts = counts_of(run, resolved)
     images = {"train": sum(counts.train), "val": sum(counts.validation), "test": resolved.test_images}
-    batch = min(run.spec.recipe.batch_size, images["train"])
-    steps = run.spec.budget.steps(images["train"], batch, rates.macs)
-    seconds = (steps * batch / rates.train_images_per_second
+    steps = run.spec.steps(images["train"], rates.macs)
+    seconds = (steps * run.spec.recipe.batch(images["train"]) / rates.train_images_per_second
                + images_evaluated(steps, images) / rates.eval_images_per_second + rates.overhead_seconds)
     return Expected(seconds, rates.base_memory_bytes + sum(images.values()) * image_bytes(resolved))
 
 
-def forecasts(runs: Iterable[Run], folder: StudyFolder, placement: Placement) -> dict[str, Expected | None]:
+def forecasts(runs: Iterable[Run], resolved: Resolved, costs: Costs,
+              placement: Placement) -> dict[str, Expected | None]:
     """By run id, in the order of `runs`."""
-    known = read(folder.store.folder.parent)
-    return {run.spec.run_id: expected(run, folder.resolved, known, placement.device, shared=placement.shared)
-            for run in runs}
+    return {run.spec.run_id: expected(run, resolved, costs, placement.device, shared=placement.shared) for run in runs}
 
 
 def refuse_short_budgets(runs: Iterable[Run], resolved: Resolved, costs: Mapping[str, ModelCost]) -> None:
     """Raise BudgetTooSmall where a budget buys no step. `costs` are by label."""
     for run in runs:
-        images = sum(counts_of(run, resolved).train)
-        run.spec.budget.steps(images, min(run.spec.recipe.batch_size, images), costs[run.label].macs)
+        run.spec.steps(sum(counts_of(run, resolved).train), costs[run.label].macs)
 
 
 def wall_seconds(runs: Iterable[Expected | None], workers: int) -> float | None:

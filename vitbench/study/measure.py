@@ -39,7 +39,8 @@ def measure_missing(folder: StudyFolder, placement: Placement, plugins: dict[str
     results, by_kind = folder.store.folder.parent, dict[str, Run]()
     for run in sorted(folder.left(), key=lambda run: sum(counts_of(run, folder.resolved).train)):
         by_kind.setdefault(costs.kind_of(run.spec, placement.device, shared=placement.shared), run)
-    missing = {kind: run for kind, run in by_kind.items() if kind not in costs.read(results).kinds}
+    known = costs.read(results).kinds
+    missing = {kind: run for kind, run in by_kind.items() if kind not in known}
     if missing:
         _measure(folder, missing, placement, tuple(plugins.values()), tell)
 

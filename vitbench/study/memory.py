@@ -26,7 +26,7 @@ def least_bytes(run: Run, counted: ModelCost, resolved: Resolved) -> int:
     """
     recipe = run.spec.recipe
     averages = 2 if recipe.optimizer == "adamw" else 1
-    batch = min(recipe.batch_size, sum(counts_of(run, resolved).train))
+    batch = recipe.batch(sum(counts_of(run, resolved).train))
     width = 2 if recipe.precision == "bf16" else 4  # of activations; weights are kept in float32
     return SHARED_BYTES + 4 * (2 + averages) * counted.params + width * counted.activations * batch // 2
 

@@ -62,7 +62,8 @@ def plan(folder: StudyFolder, placement: Placement, *, deviation: float | None) 
 
     Raises BudgetTooSmall.
     """
-    known, each = costs.read(folder.store.folder.parent), forecasts(folder.left(), folder, placement)
+    known = costs.read(folder.store.folder.parent)
+    each = forecasts(folder.left(), folder.resolved, known, placement)
     states, total = counts(folder, [])
     models = tuple(_of_model(label, of_label, [each[run.spec.run_id] for run in folder.runs
                                                if run.label == label and run.spec.run_id in each])

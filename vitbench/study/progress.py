@@ -13,9 +13,8 @@ STATES = ("done", "running", "failed", "to do")
 
 def counts(folder: StudyFolder, live: list[Progress]) -> tuple[dict[str, Counter[str]], Counter[str]]:
     """Runs in each state, for each label and in all (a run of two labels once there); opens no record."""
-    ended = folder.store.ids()
+    ended = folder.ended()
     ids = {run.spec.run_id for run in folder.runs}
-    ended -= folder.store.crashed()
     failed = folder.store.failed(ended & ids)
     working = {run.run_id for run in live if not run.lost}
 

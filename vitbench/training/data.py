@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vitbench import subset
 from vitbench.datasets import Arrays
+from vitbench.spec import Recipe
 from vitbench.streams import Streams
 from vitbench.training.schedule import SAMPLE
 
@@ -38,7 +39,7 @@ class Resident:
     A batch is a pure function of its step.
     """
 
-    def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, batch_size: int,
+    def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, recipe: Recipe,
                  device: torch.device, memory_format: torch.memory_format = torch.contiguous_format) -> None:
         rng = streams.sample_rng()
         self._memory_format = memory_format
@@ -52,7 +53,7 @@ class Resident:
             self.parts["val"] = part("val", chosen.validation)
         self.parts["test"] = Part.of("test", arrays.test_images, arrays.test_labels,
                                      np.random.default_rng(TEST_SAMPLE_SEED), device)
-        self.batch_size = min(batch_size, len(chosen.train))
+        self.batch_size = recipe.batch(len(chosen.train))
         self._labels = torch.from_numpy(self.train.labels_N).to(device)
         self._mean, self._inverse_deviation = (t.to(device) for t in statistics(arrays.train_images[chosen.train]))
         self._streams = streams

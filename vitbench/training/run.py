@@ -56,7 +56,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     model_name, _ = split_version(spec.model)
     entry = models.MODELS.get(model_name).meta
     layout = _memory_format(entry.family, device)
-    data = Resident(arrays, chosen, streams, spec.recipe.batch_size, device, layout)
+    data = Resident(arrays, chosen, streams, spec.recipe, device, layout)
     options, _ = models.resolve(model_name, spec.size, spec.options)
 
     def build() -> torch.nn.Module:
@@ -65,7 +65,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
-    steps = spec.budget.steps(len(chosen.train), data.batch_size, counted.macs)
+    steps = spec.steps(len(chosen.train), counted.macs)
     module = Classifier(model, data, spec.recipe, streams.step_seeds(steps), on_point)
     on_start(steps)
     _fit(module, curve_points(steps), device)

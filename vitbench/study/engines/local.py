@@ -145,7 +145,7 @@ class LocalEngine:
             except (EOFError, OSError):
                 process.join()
                 outcome, reason = store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC),
-                                                 crash=True)
+                                                crash=True)
             process.join()
             ready.close()
             LiveFile(task.folder / "live", task.spec.run_id).remove()

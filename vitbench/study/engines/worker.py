@@ -49,7 +49,7 @@ def _tell(answer: Connection, what: object) -> None:
 
 
 def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
-             answer: Connection) -> None:
+            answer: Connection) -> None:
     """In a worker: answers with a Machine, or with the exception that says why no run can start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
