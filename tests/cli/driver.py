@@ -53,5 +53,5 @@ def interrupt(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def records(folder: Path) -> dict[str, bytes]:
-    """Text of each record of the study `tiny`, by run id."""
-    return {p.parent.name: p.read_bytes() for p in folder.glob("results/tiny/runs/*/record.json")}
+    """Text of each record of the study `tiny`, by run id; what a killed process left half-written (.*) is none."""
+    return {p.parent.name: p.read_bytes() for p in folder.glob("results/tiny/runs/[!.]*/record.json")}

@@ -30,7 +30,7 @@ def mortal(image, num_classes):
     write_study(tmp_path)
     ended = vitbench("run", "tiny.yaml", "models=[linear,mortal]", "plugins=[mortal.py]", "seeds=4", cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
-    failures = list(tmp_path.glob("results/tiny/runs/*/failure.json"))
+    failures = list(tmp_path.glob("results/tiny/runs/[!.]*/failure.json"))
     assert 0 < len(failures) < 8
     assert len(records(tmp_path)) + len(failures) == 16
     assert "worker died: signal SIGKILL" in vitbench("logs", failures[0].parent.name, cwd=tmp_path).stdout

@@ -31,7 +31,7 @@ def test_a_new_model_trains_in_a_new_study(tmp_path: Path) -> None:
     study.write_text(study.read_text().replace("  - linear\n", "  - my_net:xs\n") + "plugins: [my_net.py]\n")
     ended = vitbench("run", "own/mine.yaml", "seeds=1", "fractions=[0.1]", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    texts = [path.read_bytes() for path in tmp_path.glob("results/mine/runs/*/record.json")]
+    texts = [path.read_bytes() for path in tmp_path.glob("results/mine/runs/[!.]*/record.json")]
     records = {record.spec.model: record for record in map(RunRecord.from_json, texts)}
     assert records.keys() == {"token_transformer@1", "convnet@1", "my_net@1"}
     assert records["my_net@1"].card["normalisation"] == "BatchNorm"
