@@ -7,7 +7,8 @@ from functools import cached_property
 from math import fsum
 
 from vitbench.grid import Run
-from vitbench.report.frame import Frame, Row, counts_of
+from vitbench.report.frame import Frame, counts_of
+from vitbench.row import Row
 from vitbench.spec import sha256_json
 from vitbench.stats.intervals import Interval, t_interval
 
@@ -53,12 +54,12 @@ class Cell:
     @cached_property
     def accuracy(self) -> Interval | None:
         """Test accuracy; a run that diverged or failed counts as chance (protocol rule 13)."""
-        return _interval(_accuracy(row) for row in self.rows)
+        return _interval(row.counted_accuracy for row in self.rows)
 
     @cached_property
     def accuracy_of_done(self) -> Interval | None:
         """Test accuracy without the runs that diverged or failed."""
-        return _interval(_accuracy(row) for row in self.done)
+        return _interval(row.counted_accuracy for row in self.done)
 
     def mean(self, column: str) -> float | None:
         """Mean of a column of the frame over the runs that have it."""
@@ -87,10 +88,6 @@ class Cell:
     def shared_device(self) -> bool:
         """True if any of its times was taken with other runs beside it."""
         return any(row.shared_device for row in self.rows)
-
-
-def _accuracy(row: Row) -> float:
-    return row.chance_accuracy if row.outcome != "done" or row.test_accuracy is None else row.test_accuracy
 
 
 def _interval(values: Iterable[float]) -> Interval | None:

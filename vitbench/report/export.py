@@ -6,8 +6,9 @@ from io import BytesIO
 from typing import Any
 
 from vitbench.report.cells import ordered_rows
-from vitbench.report.frame import COLUMNS, Frame, Row
+from vitbench.report.frame import Frame
 from vitbench.report.render import csv_text, rounded
+from vitbench.row import COLUMNS, Row
 from vitbench.spec import canonical_json
 
 FORMATS = ("csv", "json", "parquet")
