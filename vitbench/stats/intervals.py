@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtrit
@@ -13,13 +14,14 @@ FEW_SEEDS = 6
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its interval; `low` and `high` are None for a single value. Generalises to `seeds`."""
+    """A mean with its interval; `low` and `high` are None for a single value."""
 
     mean: float
     low: float | None
     high: float | None
     sd: float | None  # ddof 1
     n: int
+    over: Literal["seeds", "seeds x images"] = "seeds"  # what it generalises to (protocol rule 20)
 
     @property
     def few_seeds(self) -> bool:
