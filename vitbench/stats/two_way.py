@@ -23,6 +23,7 @@ class TwoWay:
     ms_residual: float
     variance: float
     df: float
+    image_variance: float  # the part of `variance` that no number of seeds takes away
 
 
 def two_way(values_SI: npt.NDArray[np.floating]) -> TwoWay:
@@ -41,11 +42,12 @@ def two_way(values_SI: npt.NDArray[np.floating]) -> TwoWay:
     residual = max(0.0, float(np.square(centred).sum()) - seeds - images)
     squares = (seeds / (S - 1), images / (N - 1), residual / ((S - 1) * (N - 1)))
     ms_seed, ms_image, ms_residual = squares
-    total = ms_seed + ms_image - ms_residual
-    if total <= ms_seed:
-        return TwoWay(mean, *squares, ms_seed / (S * N), S - 1)
+    of_images = max(0.0, ms_image - ms_residual)
+    if not of_images:
+        return TwoWay(mean, *squares, ms_seed / (S * N), S - 1, 0.0)
     spread = ms_seed**2 / (S - 1) + ms_image**2 / (N - 1) + ms_residual**2 / ((S - 1) * (N - 1))
-    return TwoWay(mean, *squares, total / (S * N), total**2 / spread)
+    total = ms_seed + of_images
+    return TwoWay(mean, *squares, total / (S * N), total**2 / spread, of_images / (S * N))
 
 
 def two_way_interval(values_SI: npt.NDArray[np.floating], *, level: float = 0.95) -> Interval:

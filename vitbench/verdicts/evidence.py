@@ -1,0 +1,180 @@
+"""Evidence: what a claim may look at of one study, and how models are paired."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vitbench.grid import Run
+from vitbench.row import Row
+from vitbench.verdicts.verdict import Blocked
+
+MATCH = 0.15  # largest difference of a matched pair (protocol rule 18)
+LITTLE = (5, 50)  # drawn images a class that are *little* data
+ALPHA = 0.05
+
+
+class Condition(NamedTuple):
+    """What stays the same while models, sizes and seeds are compared."""
+
+    regime: str
+    budget: str
+    setting: str
+
+
+class CellOf(NamedTuple):
+    """A cell of the study as claims name it."""
+
+    label: str
+    share: str
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One condition, and the models that a contrast compares in it, in the contrast's own order."""
+
+    condition: Condition
+    models: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """'none, steps:300, default: token_transformer:s against convnet:s'."""
+        return f"{', '.join(self.condition)}: {' against '.join(self.models)}"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is the same in all runs of a model; None where no run tells it."""
+
+    family: str
+    params: int | None
+    macs: int | None
+
+
+def models_of(families: Mapping[str, str], rows: Iterable[Row]) -> dict[str, ModelFacts]:
+    """The facts of each label of `families`, from the runs that ended, lost ones included."""
+    params, macs = ({row.label: count for row in rows if (count := getattr(row, column)) is not None}
+                    for column in ("params", "macs"))
+    return {label: ModelFacts(family, params.get(label), macs.get(label)) for label, family in families.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One study's runs. The order of `rows` and `planned`, and repeats among them, change nothing that is read from it.
+
+    A run that diverged or failed has a row; one that is missing stands in `planned` only.
+    """
+
+    study: str
+    rows: tuple[Row, ...]  # of the runs that ended with a result
+    planned: tuple[Run, ...]  # the whole grid
+    models: Mapping[str, ModelFacts]  # by label
+    drawn: Mapping[str, tuple[int, ...]]  # images drawn of each class, by share
+    correct_I: Callable[[str], npt.NDArray[np.bool_] | None]  # hits of a run id for each test image
+    sha256: str  # content hash of the study: seeds what is drawn
+    looks: int = 1  # declared looks at the verdicts
+    exploratory: str | None = None  # why no verdict is more than that (protocol rule 22)
+    left_out: frozenset[tuple[CellOf, int]] = frozenset()  # cells and seeds of the runs that `without_lost` dropped
+
+    @property
+    def alpha(self) -> float:
+        """.05 over the number of declared looks (protocol rule 22)."""
+        return ALPHA / self.looks
+
+    @cached_property
+    def shares(self) -> tuple[str, ...]:
+        """The study's sizes as it writes them, the smallest first."""
+        return tuple(sorted(self.drawn, key=lambda share: (sum(self.drawn[share]), share)))
+
+    @property
+    def smallest(self) -> str:
+        """The smallest size of the study. Raises Blocked where it has none."""
+        return self._size(0)
+
+    @property
+    def full(self) -> str:
+        """The largest size of the study. Raises Blocked where it has none."""
+        return self._size(-1)
+
+    def _size(self, place: int) -> str:
+        if not self.shares:
+            raise Blocked("The study has no runs")
+        return self.shares[place]
+
+    @property
+    def little(self) -> tuple[str, ...]:
+        """The sizes with 5 to 50 drawn images of every class."""
+        low, high = LITTLE
+        return tuple(s for s in self.shares if low <= min(self.drawn[s]) and max(self.drawn[s]) <= high)
+
+    @cached_property
+    def by_cell(self) -> Mapping[CellOf, Mapping[int, Row]]:
+        """The runs that ended, by cell and seed."""
+        found: defaultdict[CellOf, dict[int, Row]] = defaultdict(dict)
+        for row in self.rows:
+            found[cell_of(row)][row.seed] = row
+        return found
+
+    @cached_property
+    def seeds(self) -> Mapping[CellOf, frozenset[int]]:
+        """The seeds that the study asks for in each cell."""
+        found: defaultdict[CellOf, set[int]] = defaultdict(set)
+        for run in self.planned:
+            found[cell_of(run)].add(run.spec.seed)
+        return {cell: frozenset(seeds) for cell, seeds in found.items()}
+
+    @property
+    def lost(self) -> tuple[Row, ...]:
+        """Runs that diverged or failed: results, which count as chance (protocol rule 13)."""
+        return tuple(row for row in self.rows if row.outcome != "done")
+
+    def without_lost(self) -> "Evidence":
+        """For the second analysis of protocol rule 13: the seeds that a lost run belongs to are left out."""
+        lost = frozenset((cell_of(row), row.seed) for row in self.lost)
+        return replace(self, rows=tuple(row for row in self.rows if row.outcome == "done"), left_out=lost)
+
+    def strata(self, groups: Iterable[tuple[str, ...]]) -> tuple[Stratum, ...]:
+        """Every condition of the study with each group of labels that it has, sorted. Raises Blocked without any."""
+        models = defaultdict(set)
+        for cell in self.seeds:
+            models[cell.condition].add(cell.label)
+        found = [Stratum(c, group) for group in groups for c, labels in models.items() if labels >= set(group)]
+        if not found:
+            raise Blocked("No condition of the study has the models that the claim compares")
+        return tuple(sorted(found, key=lambda stratum: (stratum.condition, stratum.models)))
+
+
+def cell_of(run: Row | Run) -> CellOf:
+    """Of a run that ended, or of a planned one."""
+    named = run if isinstance(run, Row) else run.spec
+    return CellOf(run.label, named.share, Condition(named.regime, run.budget, run.setting))
+
+
+def matched_pairs(evidence: Evidence, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
+    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition.
+
+    Raises Blocked where there is none, or where no run of such a model tells them.
+    """
+    sides = [_counts(evidence, family, on) for family in ("attention", "convolution")]
+    apart = {(a, b): max(m, n) / min(m, n) - 1 for a, m in sides[0].items() for b, n in sides[1].items()}
+    matched = [pair for pair, by in apart.items() if by <= MATCH]
+    if not matched:
+        closest = min(apart, key=lambda pair: (apart[pair], pair))
+        raise Blocked(f"No attention model matches a CNN within {MATCH:.0%} of its {on}; the closest, "
+                      f"{' and '.join(closest)}, differ by {apart[closest]:.0%}")
+    return evidence.strata(matched)
+
+
+def _counts(evidence: Evidence, family: str, on: Literal["params", "macs"]) -> dict[str, int]:
+    counts = {label: getattr(facts, on) for label, facts in evidence.models.items() if facts.family == family}
+    if not counts:
+        raise Blocked(f"The study has no model of the family {family}, so there is no pair")
+    unknown = sorted(label for label, count in counts.items() if count is None)
+    if unknown:
+        raise Blocked(f"No run of {', '.join(unknown)} tells its {on}, so nobody knows what matches it")
+    return counts
