@@ -6,7 +6,7 @@ from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
 LIGHT = ["spec", "streams", "registry", "row", "record", "store", "live", "config", "grid", "environment", "subset",
-         "stats", "metrics", "datasets", "models", "report", "study", "cli"]
+         "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "cli"]
 
 
 def modules() -> list[str]:

@@ -5,10 +5,9 @@ from math import isfinite
 from typing import get_args
 
 from vitbench.registry import PluginError, Registry, nearest
+from vitbench.verdicts import Blocked, Evidence, Planted, Verdict
 from vitbench.verdicts.controls import HEADLINE, controls_run
-from vitbench.verdicts.evidence import Evidence
-from vitbench.verdicts.simulated import Planted
-from vitbench.verdicts.verdict import Blocked, Outcome, Verdict
+from vitbench.verdicts.verdict import Outcome
 
 
 class ClaimError(ValueError):

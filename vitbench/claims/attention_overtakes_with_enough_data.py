@@ -3,12 +3,19 @@
 from dataclasses import replace
 
 from vitbench.claims import CLAIMS, ClaimMeta
-from vitbench.verdicts.contrast import accuracy_difference
+from vitbench.verdicts import (
+    Blocked,
+    Cell,
+    Evidence,
+    Expected,
+    Planted,
+    Verdict,
+    accuracy_difference,
+    decided,
+    matched_pairs,
+    rule_g,
+)
 from vitbench.verdicts.controls import HEADLINE
-from vitbench.verdicts.evidence import Evidence, matched_pairs
-from vitbench.verdicts.rules import decided, rule_g
-from vitbench.verdicts.simulated import Cell, Expected, Planted
-from vitbench.verdicts.verdict import Blocked, Verdict
 
 MARGIN = 0.01
 PLANTED = {"attention": {5: 0.60, 20: 0.80, 80: 0.92}, "convolution": {5: 0.70, 20: 0.82, 80: 0.90}}

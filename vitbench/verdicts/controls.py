@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from vitbench.grid import Run, model_of
-from vitbench.verdicts.evidence import Evidence, cell_of, matched_pairs
+from vitbench.verdicts.evidence import Evidence, cell_of
+from vitbench.verdicts.pairing import matched_pairs
 from vitbench.verdicts.verdict import Blocked
 
 FAMILIES = ("attention", "convolution")

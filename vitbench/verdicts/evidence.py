@@ -1,10 +1,10 @@
-"""Evidence: what a claim may look at of one study, and how models are paired."""
+"""Evidence: what a claim may look at of one study."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from vitbench.grid import Run
 from vitbench.row import Row
 from vitbench.verdicts.verdict import Blocked
 
-MATCH = 0.15  # largest difference of a matched pair (protocol rule 18)
 LITTLE = (5, 50)  # drawn images a class that are *little* data
 ALPHA = 0.05
 
@@ -153,28 +152,3 @@ def cell_of(run: Row | Run) -> CellOf:
     """Of a run that ended, or of a planned one."""
     named = run if isinstance(run, Row) else run.spec
     return CellOf(run.label, named.share, Condition(named.regime, run.budget, run.setting))
-
-
-def matched_pairs(evidence: Evidence, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
-    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition.
-
-    Raises Blocked where there is none, or where no run of such a model tells them.
-    """
-    sides = [_counts(evidence, family, on) for family in ("attention", "convolution")]
-    apart = {(a, b): max(m, n) / min(m, n) - 1 for a, m in sides[0].items() for b, n in sides[1].items()}
-    matched = [pair for pair, by in apart.items() if by <= MATCH]
-    if not matched:
-        closest = min(apart, key=lambda pair: (apart[pair], pair))
-        raise Blocked(f"No attention model matches a CNN within {MATCH:.0%} of its {on}; the closest, "
-                      f"{' and '.join(closest)}, differ by {apart[closest]:.0%}")
-    return evidence.strata(matched)
-
-
-def _counts(evidence: Evidence, family: str, on: Literal["params", "macs"]) -> dict[str, int]:
-    counts = {label: getattr(facts, on) for label, facts in evidence.models.items() if facts.family == family}
-    if not counts:
-        raise Blocked(f"The study has no model of the family {family}, so there is no pair")
-    unknown = sorted(label for label, count in counts.items() if count is None)
-    if unknown:
-        raise Blocked(f"No run of {', '.join(unknown)} tells its {on}, so nobody knows what matches it")
-    return counts

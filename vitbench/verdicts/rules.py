@@ -15,7 +15,7 @@ from vitbench.verdicts.verdict import Outcome, Part, Verdict
 def rule_g(y: Contrast, *, margin: float) -> Verdict:
     """Is y `margin` or more? A stratum 'holds' where L > 0 and mean >= margin, 'fails' where U < margin.
 
-    In order: `undecided` below six seeds; `depends` if one stratum holds while another fails, both at level 1 - alpha/K;
+    In order: `undecided` below six seeds; `depends` if one stratum holds and another fails, both at level 1 - alpha/K;
     `holds` if L > 0, mean >= margin, sign-flip p <= alpha, all stratum means > 0 and no stratum fails at that level;
     `fails` if U < margin and no stratum holds at that level; else `undecided`, with the seeds needed.
     """
