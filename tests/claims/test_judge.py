@@ -70,8 +70,8 @@ def test_both_analyses_of_lost_runs_must_agree(register: Callable[..., str]) -> 
     name = register(at_full)
     agreed = judge(name, losing(evidence(-10), lost("attention:s", 0)))
     assert agreed.outcome == "fails"
-    assert agreed.sentence.endswith("1 of its runs diverged or failed; as chance and without their seeds the outcome is "
-                                    "the same")
+    assert agreed.sentence.endswith("1 of its runs diverged or failed; as chance and without their seeds the outcome "
+                                    "is the same")
     # Here only the lost runs put attention ahead.
     split = judge(name, losing(evidence(0), lost("convolution:s", *range(8))))
     assert split.outcome == "undecided"

@@ -26,10 +26,10 @@ def evidence(behind: float, ahead: float, number: int = 0, **study: Any) -> Evid
 
 
 @pytest.mark.parametrize(("behind", "ahead", "outcome", "words"), [
-    (10, 5, "holds", "Behind at 5 a class, ahead at 80 a class; the size at which it overtakes is not estimated"),
-    (10, -5, "fails", "No crossover up to 80 a class"),
-    (-10, 5, "blocked", "Ahead from the start: attention leads at 5 a class"),
-    (0, 5, "undecided", "Ahead at 80 a class, but at 5 a class the interval of the difference holds 0"),
+    (10, 5, "holds", "Behind at 5 a class (50 drawn images), ahead at 80 a class (800 drawn images); the size at"),
+    (10, -5, "fails", "No crossover up to 80 a class (800 drawn images). The interval ends below"),
+    (-10, 5, "blocked", "Ahead from the start: attention leads at 5 a class (50 drawn images)"),
+    (0, 5, "undecided", "but at 5 a class (50 drawn images) the interval of the difference holds 0"),
     (10, 1, "undecided", "would take about"),
 ])
 def test_it_decides_by_both_ends_of_the_data(behind: float, ahead: float, outcome: str, words: str) -> None:

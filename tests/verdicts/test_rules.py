@@ -129,11 +129,24 @@ def test_where_test_images_are_few_no_number_of_seeds_is_promised() -> None:
     assert verdict.effect.over == "seeds x images"
 
 
+def test_where_seeds_agree_more_than_images_allow_the_images_are_named() -> None:
+    # As many hits in every seed, mostly on the same images.
+    images = np.array([[1.0] * 18 + list(np.random.default_rng(seed).permutation([1.0] * 2 + [0.0] * 180))
+                       for seed in range(8)])
+    contrast = Contrast(y_SK=images.mean(axis=1, keepdims=True), strata=("A",), images_KSI=(images,))
+    verdict = rule_g(contrast, margin=0.12)
+    assert verdict.outcome == "undecided"
+    assert verdict.sentence.endswith("takes 6 seeds, which are there: the test images make it wider")
+
+
 def test_a_verdict_carries_what_it_rests_on() -> None:
     contrast = Contrast(y_SK=np.array([CLEAR]).T, strata=("A",), run_ids=("a", "b"))
     verdict = rule_g(contrast, margin=DELTA)
     assert (verdict.run_ids, verdict.marks, verdict.level, verdict.n) == (("a", "b"), ("unanchored",), 0.95, 6)
     assert verdict.effect == contrast.interval
+    few = rule_g(y(CLEAR[:3], AGAINST[:3]), margin=DELTA)
+    assert [(part.name, part.shows) for part in few.parts] == [("A", None), ("B", None)]
+    assert few.level_of_parts == 0.975
     assert verdict.p == 0.03125
 
 

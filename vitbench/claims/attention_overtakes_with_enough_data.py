@@ -37,16 +37,17 @@ def judge(evidence: Evidence) -> Verdict:
     if smallest == full:
         raise Blocked(f"It takes two sizes of data; the study has {full} alone")
     start, end = (accuracy_difference(evidence, pairs, share) for share in (smallest, full))
+    little, much = evidence.described(smallest), evidence.described(full)
     if start.lies_above(0):
-        return decided("blocked", f"Ahead from the start: attention leads at {smallest}, nothing is overtaken", start)
+        return decided("blocked", f"Ahead from the start: attention leads at {little}, nothing is overtaken", start)
     verdict = rule_g(end, margin=MARGIN)
     verdict = replace(verdict, run_ids=tuple(sorted({*start.run_ids, *end.run_ids})))
     if verdict.outcome == "fails":
-        return replace(verdict, sentence=f"No crossover up to {full}. {verdict.sentence}")
+        return replace(verdict, sentence=f"No crossover up to {much}. {verdict.sentence}")
     if verdict.outcome != "holds":
         return verdict
     if not start.lies_below(0):
-        return replace(verdict, outcome="undecided", sentence=f"Ahead at {full}, but at {smallest} the interval of the "
+        return replace(verdict, outcome="undecided", sentence=f"Ahead at {much}, but at {little} the interval of the "
                                                               f"difference holds 0. {verdict.sentence}")
-    return replace(verdict, sentence=f"Behind at {smallest}, ahead at {full}; the size at which it overtakes is not "
+    return replace(verdict, sentence=f"Behind at {little}, ahead at {much}; the size at which it overtakes is not "
                                      f"estimated. {verdict.sentence}")

@@ -151,6 +151,29 @@ def report(study: StudyArgument, results: Results = RESULTS) -> None:
 
 
 @app.command()
+def claims(studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY ...]", help="Default: all in the "
+                                                               "results folder.")] = None,
+           form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, json or csv.")] = "md",
+           results: Results = RESULTS,
+           allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run claims of the study's own: its "
+                                                       "plug-in files are code.")] = False) -> None:
+    """Judge the claims that studies name: verdict, effect with its interval, reason, controls and runs."""
+    from vitbench.cli.claims import judged
+    from vitbench.cli.prune import studies as all_of
+    from vitbench.report import verdicts
+
+    forms = {"md": verdicts.markdown, "json": verdicts.json, "csv": verdicts.csv}
+    choose("--format", form, tuple(forms))
+    folders = [_folder(study, results) for study in dict.fromkeys(studies)] if studies else list(all_of(results))
+    silent = [folder.name for folder in folders if not folder.study.claims]
+    found = [each for folder in folders for each in judged(folder, allow_plugins=allow_plugins)]
+    sys.stdout.write(forms[form](found))
+    if silent or not folders:
+        print(f"no claims are named by: {', '.join(silent)}; `claims: [NAME]` in a study's file names them (vitbench "
+              "list claims)" if silent else f"no study in {results}", file=sys.stderr)
+
+
+@app.command()
 def logs(run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run id, or its first characters.")],
          results: Results = RESULTS) -> None:
     """Show what a run left: the traceback of a failed one, the outcome of another."""
@@ -160,7 +183,7 @@ def logs(run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run id, or
 
 
 @app.command(name="list")
-def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets or studies.")],
+def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets, studies or claims.")],
               results: Results = RESULTS) -> None:
     """List what there is, one line an entry, the name first."""
     from vitbench.cli.commands import LISTS

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from vitbench.claims import CLAIMS
 from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
@@ -207,4 +208,10 @@ def _studies(results: Path) -> Iterator[str]:
         yield f"{name}\t{' '.join(question.split())}"
 
 
-LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "studies": _studies}
+def _claims(_: Path) -> Iterator[str]:
+    for name in CLAIMS.names():
+        yield f"{name}\t{CLAIMS.get(name).meta.sentence}"
+
+
+LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "studies": _studies,
+                                                     "claims": _claims}

@@ -40,7 +40,7 @@ def schema() -> None:
 def new(kind: Annotated[str, typer.Argument(metavar="KIND", help="study, model or claim.")],
         name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, without .yaml or .py.")],
         folder: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the file.")] = Path()) -> None:
-    """Write a first file of a study or a model, ready to run."""
+    """Write a first file of a study, a model or a claim, ready to run."""
     from vitbench.cli.scaffold import KINDS, write_new
 
     choose("KIND", kind, KINDS)
@@ -48,11 +48,12 @@ def new(kind: Annotated[str, typer.Argument(metavar="KIND", help="study, model o
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's .py file. Its code is run.")]) -> None:
-    """Hold a model file of your own to what every model promises."""
-    from vitbench.cli.check import check_model
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's or a claim's .py file. Its code is "
+                                               "run.")]) -> None:
+    """Hold a model or a claim of your own to what every one promises."""
+    from vitbench.cli.check import check_file
 
-    raise typer.Exit(check_model(file))
+    raise typer.Exit(check_file(file))
 
 
 @app.command()

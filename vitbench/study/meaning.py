@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vitbench import subset
+from vitbench.claims import CLAIMS
 from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
 from vitbench.datasets import DATASETS, DatasetMeta
 from vitbench.grid import BadSelection, ModelFacts, Resolved, expand, recipe_of, select
@@ -58,6 +59,11 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str
             mistakes.append(Mistake(f"{place}.{option}", message))
         except ValidationError as error:
             mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
+    for position, name in enumerate(study.claims):
+        try:
+            CLAIMS.get(name)
+        except UnknownName as error:
+            mistakes.append(_unknown(f"claims[{position}]", name, error))
     return dataset, models, mistakes
 
 

@@ -67,6 +67,11 @@ class Contrast:
         return _wider(self.y_SK[:, k], self.images_KSI[k] if self.images_KSI else None, level)
 
     @cached_property
+    def of_strata(self) -> tuple[Interval, ...]:
+        """Of the mean over seeds in each stratum, at level 1 - alpha/K."""
+        return tuple(self.of_stratum(k, 1 - self.alpha / len(self.strata)) for k in range(len(self.strata)))
+
+    @cached_property
     def p(self) -> float:
         """Sign-flip p of the means over strata, exact up to 20 seeds."""
         return sign_flip_p(self.y_S, rng=np.random.default_rng(self.entropy))

@@ -105,6 +105,10 @@ class Evidence:
             raise Blocked("The study has no runs")
         return self.shares[place]
 
+    def described(self, share: str) -> str:
+        """'0.1 (144 drawn images)'."""
+        return f"{share} ({sum(self.drawn[share]):,} drawn images)"
+
     @property
     def little(self) -> tuple[str, ...]:
         """The sizes with 5 to 50 drawn images of every class."""

@@ -92,7 +92,7 @@ def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]
     if missing or not seeds:
         # A look at some of the seeds would be a look that nobody declared (protocol rule 22).
         raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
-                      f"`vitbench run` does them" if seeds else "The study has none of the runs that it rests on")
+                      f"vitbench run does them" if seeds else "The study has none of the runs that it rests on")
     found: dict[int, list[Rows]] = {}
     for seed in seeds:
         rows_K = [{place: row for place, cell in of.items() if (row := wanted[cell, seed])} for of in cells]

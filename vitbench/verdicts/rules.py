@@ -69,6 +69,7 @@ def rule_d(facts: Mapping[str, bool]) -> Verdict:
 
 def decided(outcome: Outcome, sentence: str, y: Contrast, parts: tuple[Part, ...] = ()) -> Verdict:
     """A verdict that rests on the contrast y, for what a claim decides by itself: blocked(...) on its own grounds."""
+    parts = parts or tuple(Part(name, i) for name, i in zip(y.strata, y.of_strata, strict=True))
     return Verdict(outcome=outcome, sentence=sentence, effect=y.interval, level=1 - y.alpha,
                    p=None if y.few_seeds else y.p, parts=parts, run_ids=y.run_ids)
 
@@ -89,10 +90,8 @@ def _below(interval: Interval, margin: float) -> bool:
 
 
 def _parts(y: Contrast, *, holds: Callable[[Interval], bool], fails: Callable[[Interval], bool]) -> tuple[Part, ...]:
-    level = 1 - y.alpha / len(y.strata)
-    intervals = [y.of_stratum(k, level) for k in range(len(y.strata))]
     return tuple(Part(name, i, "holds" if holds(i) else "fails" if fails(i) else "neither")
-                 for name, i in zip(y.strata, intervals, strict=True))
+                 for name, i in zip(y.strata, y.of_strata, strict=True))
 
 
 def _named(parts: tuple[Part, ...], shows: str) -> list[str]:
@@ -134,5 +133,6 @@ def _what_would_change_it(y: Contrast, margin: float) -> str:
     if needed is None:
         return f"{wanted.capitalize()} would take more than {MOST_SEEDS:,} seeds"
     if needed <= y.n:
-        return f"{wanted.capitalize()} takes {needed} seeds, which are there: the effect itself lies close"
+        why = "the effect itself lies close" if y.interval.over == "seeds" else "the test images make it wider"
+        return f"{wanted.capitalize()} takes {needed} seeds, which are there: {why}"
     return f"{wanted.capitalize()} would take about {needed} seeds"

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from vitbench import subset
 from vitbench.config import Study
 from vitbench.grid import ModelFacts, Resolved, Run, expand
+from vitbench.registry import PluginError
 from vitbench.row import Row
 from vitbench.spec import sha256_json
 from vitbench.verdicts.evidence import Evidence, models_of
@@ -66,6 +67,11 @@ class Planted:
     study: Mapping[str, Any] = field(default_factory=lambda: {
         "models": ["attention:s", "convolution:s"], "images_per_class": [5, 20, 80], "seeds": 10})
     null: Law | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.power <= 1:
+            raise PluginError(f"power: should be .5 to 1, the share of planted studies that give `holds`; found "
+                              f"{self.power!r}")
 
 
 def simulate(planted: Planted, rng: np.random.Generator, *, null: bool = False, seeds: int | None = None) -> Evidence:

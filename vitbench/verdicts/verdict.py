@@ -15,11 +15,11 @@ class Blocked(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """One stratum: its interval at the level 1 - alpha/K, and what it shows taken alone."""
+    """One stratum: its interval at the level 1 - alpha/K, and what it shows taken alone, where a rule asked."""
 
     name: str
     interval: Interval
-    shows: Literal["holds", "fails", "neither"]
+    shows: Literal["holds", "fails", "neither"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +45,8 @@ class Verdict:
     def n(self) -> int:
         """Seeds."""
         return self.effect.n if self.effect else 0
+
+    @property
+    def level_of_parts(self) -> float | None:
+        """1 - alpha/K, the level of each stratum's interval."""
+        return 1 - (1 - self.level) / len(self.parts) if self.level is not None and self.parts else None
