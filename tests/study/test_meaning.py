@@ -136,3 +136,9 @@ def test_a_timm_model_has_its_name_as_label_and_its_options_in_the_run(tmp_path:
     _, names = resolved(load(path), import_plugins=False)
     assert names.models["timm/vit_tiny_patch16_224"].versioned == f"timm/vit_tiny_patch16_224@{timm_version()}"
     assert (names.models["r18"].family, names.models["r18"].options) == ("convolution", {"stem": "small"})
+
+
+def test_a_claims_file_that_registers_none_is_refused_before_anything_trains(tmp_path: Path) -> None:
+    (tmp_path / "no_claim_in_here.py").write_text("")
+    found = _mistakes(tmp_path, GOOD + "claims: [no_claim_in_here]\nplugins: [no_claim_in_here.py]\n")
+    assert found[0].startswith("claims[0]: unknown claim 'no_claim_in_here'; allowed: attention_overtakes")

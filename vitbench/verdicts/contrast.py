@@ -26,7 +26,7 @@ class Contrast:
 
     y_SK: FloatArray
     strata: tuple[str, ...]
-    images_KSI: tuple[FloatArray, ...] = ()
+    images_KSI: tuple[npt.NDArray[np.floating], ...] = ()
     run_ids: tuple[str, ...] = ()
     alpha: float = ALPHA
     entropy: int = 0  # of the sign patterns, where there are too many seeds to look at all
@@ -53,9 +53,10 @@ class Contrast:
         return np.asarray(self.y_SK.mean(axis=1))
 
     @cached_property
-    def images_SI(self) -> FloatArray | None:
+    def images_SI(self) -> npt.NDArray[np.floating] | None:
         """Mean over strata of each seed and test image."""
-        return np.mean(self.images_KSI, axis=0) if self.images_KSI else None
+        # Added one by one: one more array of all strata would be the largest thing in memory.
+        return np.asarray(sum(self.images_KSI[1:], self.images_KSI[0]) / len(self.strata)) if self.images_KSI else None
 
     @cached_property
     def interval(self) -> Interval:
@@ -94,7 +95,7 @@ class Contrast:
         return float(ndtri(1 - self.alpha / 2)) * sqrt(two_way(self.images_SI).image_variance)
 
 
-def _wider(y_S: FloatArray, images_SI: FloatArray | None, level: float) -> Interval:
+def _wider(y_S: FloatArray, images_SI: npt.NDArray[np.floating] | None, level: float) -> Interval:
     over_seeds = t_interval(y_S, level=level)
     if images_SI is None or min(images_SI.shape) < 2:
         return over_seeds

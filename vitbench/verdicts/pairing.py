@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from vitbench.row import Row
 from vitbench.verdicts.contrast import Contrast, FloatArray
@@ -12,6 +13,7 @@ from vitbench.verdicts.evidence import CellOf, Evidence, Stratum
 from vitbench.verdicts.verdict import Blocked
 
 MATCH = 0.15  # largest difference of a matched pair (protocol rule 18)
+Float32Array = npt.NDArray[np.float32]
 Place = tuple[int, str]  # position in the stratum's models, share
 Rows = Mapping[Place, Row]  # of one seed and stratum
 
@@ -56,7 +58,7 @@ def accuracy_contrast(evidence: Evidence, strata: Sequence[Stratum], weights: Ma
     Diverged and failed runs count as chance, image by image too. Raises Blocked as `contrast_of` does.
     """
     paired = _paired(evidence, strata, sorted({share for _, share in weights}))
-    images_KSI = tuple(np.array([_by_image(evidence, rows_K[k], weights) for rows_K in paired.values()])
+    images_KSI = tuple(np.array([_by_image(evidence, rows_K[k], weights) for rows_K in paired.values()], np.float32)
                        for k in range(len(strata)))
     return _contrast(evidence, strata, paired,
                      lambda rows: sum(w * rows[place].counted_accuracy for place, w in weights.items()), images_KSI)
@@ -68,7 +70,7 @@ def accuracy_difference(evidence: Evidence, strata: Sequence[Stratum], share: st
 
 
 def _contrast(evidence: Evidence, strata: Sequence[Stratum], paired: Mapping[int, Sequence[Rows]],
-              value: Callable[[Rows], float], images_KSI: tuple[FloatArray, ...] = ()) -> Contrast:
+              value: Callable[[Rows], float], images_KSI: tuple[Float32Array, ...] = ()) -> Contrast:
     y_SK = np.array([[value(rows) for rows in rows_K] for rows_K in paired.values()], dtype=np.float64)
     names = tuple(stratum.name for stratum in strata)
     odd = [f"seed {seed}, {name}" for seed, y_K in zip(paired, y_SK, strict=True)
