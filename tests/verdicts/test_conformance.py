@@ -15,6 +15,7 @@ from vitbench.verdicts import (
     accuracy_difference,
     conformance,
     matched_pairs,
+    rule_d,
     rule_g,
 )
 from vitbench.verdicts.conformance import BrokenPromise, Judge
@@ -89,5 +90,14 @@ def test_an_error_in_the_claim_is_not_hidden(promise: Callable[..., None]) -> No
         promise(breaks, PLANTED)
 
 
+def test_a_claim_without_a_planted_effect_must_be_exact() -> None:
+    (promise,) = conformance.promises(None)
+    promise(lambda _: rule_d({"the slope is 1": True}), None)
+    with pytest.raises(BrokenPromise, match="declare a planted effect; found 'blocked': The study has no model"):
+        promise(sound, None)
+    assert conformance.promises(PLANTED) == conformance.PROMISES
+
+
 def test_every_promise_says_what_it_is() -> None:
-    assert all(promise.__doc__ and promise.__doc__.endswith(".") for promise in conformance.PROMISES)
+    every = [*conformance.PROMISES, *conformance.promises(None)]
+    assert all(promise.__doc__ and promise.__doc__.endswith(".") for promise in every)

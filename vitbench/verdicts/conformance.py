@@ -14,6 +14,8 @@ from vitbench.verdicts.verdict import Verdict
 
 STUDIES, MOST_FALSE = 40, 2
 CONFIDENCE = 0.01  # a claim with the power that it states falls below the number asked for once in a hundred
+NOTHING = Evidence(study="simulated", rows=(), planned=(), models={}, drawn={}, correct_I=lambda _: None,
+                   sha256="0" * 64)
 Judge = Callable[[Evidence], Verdict]
 
 
@@ -60,10 +62,9 @@ def decides_nothing_below_six_seeds(judge: Judge, planted: Planted) -> None:
 def names_what_is_missing(judge: Judge, planted: Planted) -> None:
     """Without runs, or with some of them missing, it gives an outcome; without any it decides nothing."""
     evidence = simulate(planted, _rng(0))
-    nothing = replace(evidence, rows=(), planned=(), models={}, drawn={})
     none_ended = replace(evidence, rows=(), models={k: replace(m, params=None, macs=None)
                                                    for k, m in evidence.models.items()})
-    for missing in (nothing, none_ended):
+    for missing in (NOTHING, none_ended):
         _refuse(judge(missing), ("holds", "fails", "depends"), "no run that ended")
     for gone in _parts(evidence):
         judge(replace(evidence, rows=tuple(row for row in evidence.rows if not gone(row))))
@@ -77,8 +78,21 @@ def takes_lost_runs(judge: Judge, planted: Planted) -> None:
     _refuse(judge(losing(evidence, lambda _row: True)), ("holds",), "runs that all diverged")
 
 
+def decides_without_runs(judge: Judge, _planted: Planted | None) -> None:
+    """A claim that plants no effect is exact: it decides on a study without runs."""
+    verdict = judge(NOTHING)
+    if verdict.outcome not in ("holds", "fails"):
+        raise BrokenPromise(f"should hold or fail, or declare a planted effect; found {verdict.outcome!r}: "
+                            f"{verdict.sentence}")
+
+
 PROMISES = (rarely_holds_under_its_null, finds_what_is_planted, ignores_order_and_repeats,
             decides_nothing_below_six_seeds, names_what_is_missing, takes_lost_runs)
+
+
+def promises(planted: Planted | None) -> tuple[Callable[[Judge, Any], None], ...]:
+    """What a claim with this planted effect, or without one, promises."""
+    return PROMISES if planted else (decides_without_runs,)
 
 
 def losing(evidence: Evidence, lost: Callable[[Row], bool]) -> Evidence:
