@@ -117,6 +117,8 @@ def test_a_new_claim_is_judged_on_a_new_study(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text((tmp_path / "mine.yaml").read_text() + yaml.dump(named))
     ended = vitbench("run", "mine.yaml", "fractions=[0.1]", "budgets=[{steps: 5}]", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
+    record = next(tmp_path.glob("results/mine/runs/[!.]*/record.json"))
+    assert RunRecord.from_json(record.read_bytes()).spec.plugins == {}
     assert "**undecided** (unanchored): 2 seeds: a verdict needs 6 or more" in vitbench(
         "claims", "mine", "--allow-plugins", cwd=tmp_path).stdout
 

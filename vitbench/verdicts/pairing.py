@@ -89,12 +89,7 @@ def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]
     seeds = sorted({seed for cells_of in cells for cell in cells_of.values() for seed in evidence.seeds.get(cell, ())})
     wanted = {(cell, seed): evidence.by_cell.get(cell, {}).get(seed)
               for seed in seeds for cells_of in cells for cell in cells_of.values()}
-    missing = [f"{cell.label} at {cell.share}, seed {seed}" for (cell, seed), row in wanted.items()
-               if row is None and (cell, seed) not in evidence.left_out]
-    if missing or not seeds:
-        # A look at some of the seeds would be a look that nobody declared (protocol rule 22).
-        raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
-                      f"vitbench run does them" if seeds else "The study has none of the runs that it rests on")
+    _refuse(wanted, evidence)
     found: dict[int, list[Rows]] = {}
     for seed in seeds:
         rows_K = [{place: row for place, cell in of.items() if (row := wanted[cell, seed])} for of in cells]
@@ -102,10 +97,21 @@ def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]
             found[seed] = list(rows_K)
     if not found:
         raise Blocked("Every seed has a run that diverged or failed")
+    return found
+
+
+def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence) -> None:
+    """Raise Blocked where a run is missing: a look at some of the seeds would be one that nobody declared (rule 22)."""
+    if not wanted:
+        raise Blocked("The study has none of the runs that it rests on")
+    missing = [f"{cell.label} at {cell.share}, seed {seed}" for (cell, seed), row in wanted.items()
+               if row is None and (cell, seed) not in evidence.left_out]
+    if missing:
+        raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
+                      "vitbench run does them")
     devices = {row.device for row in wanted.values() if row and row.device}
     if len(devices) > 1:
         raise Blocked(f"Its runs were computed on {', '.join(sorted(devices))}; a verdict rests on one device")
-    return found
 
 
 def _by_image(evidence: Evidence, rows: Rows, weights: Mapping[Place, float]) -> FloatArray:
