@@ -27,9 +27,16 @@ class Row:
     budget_unit: str
     budget_amount: int
     setting: str  # default or tuned
+    control: str  # the control that the run belongs to, `anchor`, or nothing in the grid itself
+    init_seed: int  # seeds of the streams; but for crossed designs all are the run's
+    order_seed: int
+    pixels: str
+    label_noise: str
+    refit: bool
     precision: str
     outcome: str  # done, diverged or failed
     reason: str | None  # why it diverged or failed
+    steps: int | None = None  # optimiser steps
     test_accuracy: float | None = None
     test_loss: float | None = None
     val_accuracy: float | None = None
@@ -39,6 +46,7 @@ class Row:
     gap: float | None = None  # test error minus clean-train error: descriptive
     time_harm: float | None = None  # test error at the end minus at the onset
     onset_step: int | None = None  # step of lowest validation loss
+    early_stopped_accuracy: float | None = None  # test accuracy at the onset, on the curve's sample
     rise: float | None = None  # last validation loss minus lowest
     fit_state: str | None = None  # underfit, fit, overfit, unknown
     over_confident: bool | None = None
@@ -55,6 +63,11 @@ class Row:
     subset: str | None = None  # SHA-256 of the drawn indices
     numerics: int
     code_version: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """That of its Run."""
+        return self.label, self.setting, self.control, self.run_id
 
     @property
     def counted_accuracy(self) -> float:

@@ -111,7 +111,22 @@ def test_controls_are_told_as_run_or_missing(register: Callable[..., str]) -> No
     assert (found.controls_run, found.controls_missing) == (("matched MACs",), ("two models a family",))
 
 
-def test_every_verdict_is_unanchored_until_there_are_bands(register: Callable[..., str]) -> None:
+@pytest.mark.parametrize(("anchors", "outcome", "marks"), [
+    ({}, "holds", ("unanchored",)), ({"attention": "within"}, "holds", ("unanchored",)),
+    ({"attention": "within", "convolution": "missing"}, "holds", ("unanchored",)),
+    ({"attention": "within", "convolution": "above"}, "holds", ()),
+    ({"attention": "within", "convolution": "below"}, "blocked", ()),
+    ({"control": "below"}, "holds", ("unanchored",)),  # the claim does not rest on it
+])
+def test_baselines_below_their_band_block_and_those_that_reach_it_are_unmarked(
+        register: Callable[..., str], anchors: dict[str, str], outcome: str, marks: tuple[str, ...]) -> None:
+    found = judge(register(at_full), replace(evidence(), anchors=anchors))
+    assert (found.outcome, found.marks) == (outcome, marks)
+    if outcome == "blocked":
+        assert found.sentence.startswith("The anchor of convolution lies below its reference band. Without that: holds")
+
+
+def test_without_an_anchor_every_verdict_is_marked(register: Callable[..., str]) -> None:
     def blocks(_: Evidence) -> Verdict:
         raise Blocked("No probe")
 

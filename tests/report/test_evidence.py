@@ -5,12 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.report.factory import frame, record, study
+from tests.report.factory import frame, record, resolved, study
+from tests.report.test_beside import SEARCHES, tuned
 from vitbench.claims import judge
+from vitbench.config.bands import band_for
+from vitbench.expansion import expand
 from vitbench.grid import Resolved, Run
 from vitbench.record import RunRecord, pack_hits
 from vitbench.report.evidence import evidence_of
+from vitbench.report.frame import build
 from vitbench.verdicts import Verdict
+from vitbench.verdicts.evidence import CellOf, Condition
 
 CLAIM = "attention_overtakes_with_enough_data"
 MODELS = ["token_transformer:xs", "convnet:xs"]
@@ -48,6 +53,51 @@ def test_facts_of_the_study_are_those_of_its_grid() -> None:
     assert {label: facts.family for label, facts in found.models.items()} == {
         "token_transformer:xs": "attention", "convnet:xs": "convolution"}
     assert evidence_of(frame(study(seeds=2))).looks == 1
+
+
+def test_controls_and_anchors_are_no_evidence_but_are_told_of() -> None:
+    of = study(seeds=6, controls=[{"name": "x2", "budget_factor": 2},
+                                  {"name": "later", "data": {"pixels": "shuffled"}}])
+
+    def made(run: Run, facts: Resolved) -> RunRecord | None:
+        return None if run.control == "later" else with_hits(run, facts)
+
+    found = evidence_of(frame(of, made))
+    assert {row.control for row in found.rows} == {run.control for run in found.planned} == {""}
+    assert {run.control for run in found.beside} == {"x2"}
+    plain = judge(CLAIM, evidence_of(frame(study(seeds=6), with_hits)))
+    assert judge(CLAIM, found) == plain
+
+
+@pytest.mark.parametrize(("attention", "convolution", "marks", "blocked"), [
+    (0.97, 0.98, (), False), (0.5, 0.98, (), True), (0.97, None, ("unanchored",), False),
+])
+def test_anchors_are_held_against_their_bands(attention: float, convolution: float | None, marks: tuple[str, ...],
+                                              blocked: bool) -> None:
+    of = study(seeds=6, anchors=MODELS)
+    families = dict(zip(MODELS, ("attention", "convolution"), strict=True))
+    bands = {label: band_for("digits@1", family) for label, family in families.items()}
+    facts = resolved(of).model_copy(update={"bands": bands})
+    runs = expand(of, facts)
+    reached = dict(zip(MODELS, (attention, convolution), strict=True))
+
+    def read(run_id: str) -> RunRecord:
+        run = next(run for run in runs if run.spec.run_id == run_id)
+        if not run.control:
+            return with_hits(run, facts)
+        accuracy = reached[run.label]
+        if accuracy is None:
+            raise KeyError(run_id)
+        return record(run, facts, test_accuracy=accuracy)
+
+    found = judge(CLAIM, evidence_of(build("quick", runs, read, facts, of.fit)))
+    assert found.marks == marks
+    assert (found.outcome == "blocked") is blocked
+    assert "fails" in (found.outcome if not blocked else found.sentence)
+
+
+def test_cells_whose_best_trial_lies_on_an_edge_are_known() -> None:
+    assert evidence_of(tuned(*SEARCHES)).edges == {CellOf("convnet:xs", "1", Condition("none", "steps:300", "tuned"))}
 
 
 def test_hits_are_those_of_the_record() -> None:

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 from tests.report.factory import frame, study
 from vitbench.report import verdicts
@@ -64,6 +65,7 @@ def test_markdown_says_verdict_reason_and_what_it_rests_on() -> None:
     assert "- runs: none" in second.splitlines()
     assert "effect" not in second
     assert verdicts.markdown([]) == ""
+    assert "**blocked**: No run." in verdicts.markdown([replace(judged()[1], verdict=replace(BARE, marks=()))])
 
 
 def test_one_seed_has_a_mean_and_no_interval() -> None:

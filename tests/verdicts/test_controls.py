@@ -45,6 +45,17 @@ def test_a_control_counts_where_all_its_runs_are_there(name: str, ran: Evidence,
     assert name not in controls_run(lacks)
 
 
+def test_a_control_beside_the_grid_counts_as_one_in_it() -> None:
+    controls = [{"name": "x2", "budget_factor": 2}, {"name": "x4", "budget_factor": 4},
+                {"name": "no warm-up", "recipe": {"warmup": 0}},
+                {"name": "lr", "grid": {"learning_rate": [1e-4, 1e-2, 1e-1], "weight_decay": [0.0, 0.01, 0.1]}}]
+    found = controls_run(evidence(both({}), controls=controls))
+    assert {"saturation", "learning rate x weight decay"} <= found
+    for lacking in (controls[1:], controls[:1] + controls[2:], controls[:2] + controls[3:]):
+        assert "saturation" not in controls_run(evidence(both({}), controls=lacking))
+    assert "learning rate x weight decay" not in controls_run(evidence(both({}), controls=controls[:3]))
+
+
 def test_two_models_a_family_are_told_by_their_names() -> None:
     found = evidence(both({}, {}))
     assert "two models a family" not in controls_run(found)

@@ -9,6 +9,7 @@ import pytest
 from vitbench.row import Row
 from vitbench.verdicts import Blocked, Evidence, Expected, Planted, accuracy_contrast, accuracy_difference, contrast_of
 from vitbench.verdicts.conformance import losing
+from vitbench.verdicts.evidence import CellOf
 from vitbench.verdicts.pairing import matched_pairs
 from vitbench.verdicts.simulated import simulate
 
@@ -144,4 +145,26 @@ def test_runs_without_hits_or_of_two_devices_are_no_ground_for_a_verdict() -> No
 
 def test_a_group_of_models_that_no_condition_has_is_blocked() -> None:
     with pytest.raises(Blocked, match="No condition of the study"):
-        evidence().strata([("attention:s", "not there")])
+        evidence().strata([("attention:s", "not there")], ["20 a class"])
+
+
+def test_a_stratum_is_there_where_the_study_asks_for_every_size_that_the_claim_needs() -> None:
+    tuned = evidence(tuning={"trials": 2, "space": {"learning_rate": [0.1, 0.2]}, "only": "images_per_class=20"})
+    assert {s.condition.setting for s in matched_pairs(tuned, "20 a class")} == {"default", "tuned"}
+    assert {s.condition.setting for s in matched_pairs(tuned, "5 a class", "20 a class")} == {"default"}
+
+
+def test_a_tuned_cell_on_the_edge_of_its_search_blocks() -> None:
+    tuned = evidence(tuning={"trials": 2, "space": {"learning_rate": [0.1, 0.2]}})
+    pairs = matched_pairs(tuned)
+    accuracy_difference(tuned, pairs, "20 a class")
+    (stratum,) = [s for s in pairs if s.models[0] == "attention:s" and s.condition.setting == "tuned"]
+    edge = replace(tuned, edges=frozenset({CellOf("attention:s", "20 a class", stratum.condition)}))
+    accuracy_difference(edge, pairs, "5 a class")
+    with pytest.raises(Blocked, match=r"edge of what was searched \(attention:s at 20 a class\)"):
+        accuracy_difference(edge, pairs, "20 a class")
+
+
+def test_a_failed_run_counts_on_as_many_images_as_the_others_saw() -> None:
+    whole = changed(losing(evidence(), lambda row: row.seed == 1), lambda row: row.seed == 1, test_images=9999)
+    assert accuracy_difference(whole, matched_pairs(whole), "20 a class").images_KSI[0].shape == (3, 1000)

@@ -54,6 +54,7 @@ def judge(name: str, evidence: Evidence) -> Verdict:
     verdict = _judge(name, evidence)
     if evidence.lost:
         verdict = _agreed(verdict, _judge(name, evidence.without_lost()), {row.run_id for row in evidence.lost})
+    verdict = _anchored(verdict, evidence)
     if evidence.exploratory:
         verdict = replace(verdict, outcome="exploratory",
                           sentence=f"{evidence.exploratory} Without that: {verdict.outcome}. {verdict.sentence}")
@@ -73,6 +74,19 @@ def _judge(name: str, evidence: Evidence) -> Verdict:
         raise ClaimError(f"claim {name!r} should give a Verdict of one of {', '.join(get_args(Outcome))}, with a "
                          f"sentence; found {verdict!r}")
     return verdict
+
+
+def _anchored(verdict: Verdict, evidence: Evidence) -> Verdict:
+    """Blocked where a baseline lies below its reference band; unmarked where all have reached theirs (rule 19)."""
+    rests_on = set(verdict.run_ids)
+    states = {family: evidence.anchors.get(family, "missing") for family in sorted(
+        {row.family for row in evidence.rows if row.run_id in rests_on})}
+    below = [family for family, state in states.items() if state == "below"]
+    if below:
+        return replace(verdict, outcome="blocked", marks=(), sentence=(
+            f"The anchor of {' and '.join(below)} lies below its reference band. Without that: {verdict.outcome}. "
+            f"{verdict.sentence}"))
+    return replace(verdict, marks=()) if states and "missing" not in states.values() else verdict
 
 
 def _agreed(main: Verdict, second: Verdict, lost: set[str]) -> Verdict:

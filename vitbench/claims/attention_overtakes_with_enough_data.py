@@ -33,9 +33,10 @@ def _planted(cell: Cell) -> Expected:
     margin=MARGIN, controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
     """D, accuracy of attention minus that of its CNN: U(D) < 0 at the smallest size of data, rule G at the largest."""
-    pairs, smallest, full = matched_pairs(evidence), evidence.smallest, evidence.full
+    smallest, full = evidence.smallest, evidence.full
     if smallest == full:
         raise Blocked(f"It takes two sizes of data; the study has {full} alone")
+    pairs = matched_pairs(evidence, smallest, full)
     start, end = (accuracy_difference(evidence, pairs, share) for share in (smallest, full))
     little, much = evidence.described(smallest), evidence.described(full)
     if start.lies_above(0):

@@ -95,7 +95,7 @@ def planted(cell: Cell) -> Expected:
     margin=MARGIN))
 def {name}(evidence: Evidence) -> Verdict:
     # One stratum for each regime, budget and pair with the same number of parameters.
-    pairs = matched_pairs(evidence)
+    pairs = matched_pairs(evidence, evidence.full)
     # Attention minus CNN inside each seed, so that both saw the same images.
     difference = accuracy_difference(evidence, pairs, evidence.full)
     return rule_g(difference, margin=MARGIN)

@@ -68,7 +68,8 @@ def _section(found: dict[str, Any]) -> str:
     lines = [f"## {markdown_text(found['study'])}: {markdown_text(found['claim'])}", ""]
     if found["sentence"]:
         lines += [markdown_text(found["sentence"]), ""]
-    lines += [f"**{found['verdict']}** ({', '.join(found['marks'])}): {markdown_text(found['reason'])}.", ""]
+    marks = f" ({', '.join(found['marks'])})" if found["marks"] else ""
+    lines += [f"**{found['verdict']}**{marks}: {markdown_text(found['reason'])}.", ""]
     facts = []
     if found["effect"] is not None:
         facts.append(_effect(found))

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations
 
 from vitbench.grid import Run, model_of
 from vitbench.verdicts.evidence import Evidence, cell_of
@@ -17,6 +18,7 @@ HEADLINE = ("saturation", "learning rate x weight decay", "four sizes", "matched
 def controls_run(evidence: Evidence) -> frozenset[str]:
     """Those of HEADLINE whose runs have ended; never the table at matched clean-train loss, which nothing makes yet."""
     ended = [run for run in evidence.planned if run.spec.seed in evidence.by_cell.get(cell_of(run), {})]
+    ended += evidence.beside
     sides = [[run for run in ended if evidence.models[run.label].family == family] for family in FAMILIES]
     found = {name for name, ran in _RAN.items() if all(ran(runs, evidence) for runs in sides)}
     return frozenset(found | ({"matched MACs"} if _matched_macs(evidence) else set()))
@@ -34,12 +36,13 @@ def _rate_and_decay(runs: list[Run], evidence: Evidence) -> bool:
     at = defaultdict(set)
     for run in runs:
         at[run.spec.share].add((run.spec.recipe.learning_rate, run.spec.recipe.weight_decay))
-    return bool(at) and all(_is_grid(at[share]) for share in evidence.shares)
+    return bool(at) and all(_holds_grid(at[share]) for share in evidence.shares)
 
 
-def _is_grid(pairs: set[tuple[float, float]]) -> bool:
+def _holds_grid(pairs: set[tuple[float, float]]) -> bool:
     rates, decays = ({pair[i] for pair in pairs} for i in (0, 1))
-    return len(rates) >= 3 and len(decays) >= 3 and 0.0 in decays and len(pairs) == len(rates) * len(decays)
+    chosen = [(0.0, *others) for others in combinations(decays - {0.0}, 2)]
+    return any(sum(all((rate, decay) in pairs for decay in three) for rate in rates) >= 3 for three in chosen)
 
 
 def _four_sizes(runs: list[Run], evidence: Evidence) -> bool:
@@ -62,6 +65,6 @@ _RAN: dict[str, Callable[[list[Run], Evidence], bool]] = {
 
 def _matched_macs(evidence: Evidence) -> bool:
     try:
-        return bool(matched_pairs(evidence, "macs"))
+        return bool(matched_pairs(evidence, on="macs"))
     except Blocked:
         return False

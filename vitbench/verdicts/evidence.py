@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,18 +66,22 @@ def models_of(families: Mapping[str, str], rows: Iterable[Row]) -> dict[str, Mod
 class Evidence:
     """One study's runs. The order of `rows` and `planned`, and repeats among them, change nothing that is read from it.
 
-    A run that diverged or failed has a row; one that is missing stands in `planned` only.
+    A run that diverged or failed has a row; one that is missing stands in `planned` only. Runs of the study's controls
+    are `beside`: they are no evidence for a claim, but for what was looked at.
     """
 
     study: str
     rows: tuple[Row, ...]  # of the runs that ended with a result
     planned: tuple[Run, ...]  # the whole grid
+    beside: tuple[Run, ...] = ()  # of the study's controls, those that ended
     models: Mapping[str, ModelFacts]  # by label
     drawn: Mapping[str, tuple[int, ...]]  # images drawn of each class, by share
     correct_I: Callable[[str], npt.NDArray[np.bool_] | None]  # hits of a run id for each test image
     sha256: str  # content hash of the study: seeds what is drawn
     looks: int = 1  # declared looks at the verdicts
     exploratory: str | None = None  # why no verdict is more than that (protocol rule 22)
+    edges: frozenset[CellOf] = frozenset()  # tuned cells whose best trial lies on the edge of its range (rule 11)
+    anchors: Mapping[str, str] = field(default_factory=dict)  # by family: within, below, above, missing (rule 19)
     left_out: frozenset[tuple[CellOf, int]] = frozenset()  # cells and seeds of the runs that `without_lost` dropped
 
     @property
@@ -141,14 +145,21 @@ class Evidence:
         lost = frozenset((cell_of(row), row.seed) for row in self.lost)
         return replace(self, rows=tuple(row for row in self.rows if row.outcome == "done"), left_out=lost)
 
-    def strata(self, groups: Iterable[tuple[str, ...]]) -> tuple[Stratum, ...]:
-        """Every condition of the study with each group of labels that it has, sorted. Raises Blocked without any."""
-        models = defaultdict(set)
-        for cell in self.seeds:
-            models[cell.condition].add(cell.label)
-        found = [Stratum(c, group) for group in groups for c, labels in models.items() if labels >= set(group)]
+    @cached_property
+    def test_images(self) -> int:
+        """In the test set, as the runs that ended well saw it; 0 where none did."""
+        return max((row.test_images for row in self.rows if row.outcome == "done"), default=0)
+
+    def strata(self, groups: Iterable[tuple[str, ...]], shares: Iterable[str]) -> tuple[Stratum, ...]:
+        """Every condition in which the study asks for a group of labels at all of `shares`, sorted.
+
+        Raises Blocked where there is none.
+        """
+        sizes = tuple(shares)
+        found = [Stratum(condition, group) for group in groups for condition in {cell.condition for cell in self.seeds}
+                 if all(CellOf(label, share, condition) in self.seeds for label in group for share in sizes)]
         if not found:
-            raise Blocked("No condition of the study has the models that the claim compares")
+            raise Blocked("No condition of the study has the models that the claim compares at the sizes it needs")
         return tuple(sorted(found, key=lambda stratum: (stratum.condition, stratum.models)))
 
 

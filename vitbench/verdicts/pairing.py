@@ -18,8 +18,9 @@ Place = tuple[int, str]  # position in the stratum's models, share
 Rows = Mapping[Place, Row]  # of one seed and stratum
 
 
-def matched_pairs(evidence: Evidence, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
-    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition.
+def matched_pairs(evidence: Evidence, *shares: str, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
+    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition in which
+    the study asks for both at all of `shares`.
 
     Raises Blocked where there is none, or where no run of such a model tells them.
     """
@@ -30,7 +31,7 @@ def matched_pairs(evidence: Evidence, on: Literal["params", "macs"] = "params") 
         closest = min(apart, key=lambda pair: (apart[pair], pair))
         raise Blocked(f"No attention model matches a CNN within {MATCH:.0%} of its {on}; the closest, "
                       f"{' and '.join(closest)}, differ by {apart[closest]:.0%}")
-    return evidence.strata(matched)
+    return evidence.strata(matched, shares)
 
 
 def _counts(evidence: Evidence, family: str, on: Literal["params", "macs"]) -> dict[str, int]:
@@ -101,7 +102,10 @@ def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]
 
 
 def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence) -> None:
-    """Raise Blocked where a run is missing: a look at some of the seeds would be one that nobody declared (rule 22)."""
+    """Raise Blocked where a run is missing: a look at some of the seeds would be one that nobody declared (rule 22).
+
+    So do tuned cells on an edge (rule 11), and runs of several devices.
+    """
     if not wanted:
         raise Blocked("The study has none of the runs that it rests on")
     missing = [f"{cell.label} at {cell.share}, seed {seed}" for (cell, seed), row in wanted.items()
@@ -109,6 +113,10 @@ def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence)
     if missing:
         raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
                       "vitbench run does them")
+    edges = sorted({f"{cell.label} at {cell.share}" for cell, _ in wanted if cell in evidence.edges})
+    if edges:
+        raise Blocked(f"The best trial of its tuning lies on the edge of what was searched ({_listed(edges)}): search "
+                      "wider")
     devices = {row.device for row in wanted.values() if row and row.device}
     if len(devices) > 1:
         raise Blocked(f"Its runs were computed on {', '.join(sorted(devices))}; a verdict rests on one device")
@@ -116,18 +124,15 @@ def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence)
 
 def _by_image(evidence: Evidence, rows: Rows, weights: Mapping[Place, float]) -> FloatArray:
     """The weighted sum of hits for each test image I."""
-    parts = []
+    found_I = np.zeros(evidence.test_images)
     for place, weight in weights.items():
         row = rows[place]
-        if row.outcome != "done":
-            parts.append(np.full(row.test_images, weight * row.chance_accuracy))
-            continue
-        hits_I = evidence.correct_I(row.run_id)
+        hits_I = evidence.correct_I(row.run_id) if row.outcome == "done" else row.chance_accuracy
         if hits_I is None:
             raise Blocked(f"Run {row.run_id} keeps no hits of single test images, which the interval over seeds x "
                           "images needs")
-        parts.append(weight * hits_I)
-    return np.asarray(np.sum(parts, axis=0))
+        found_I += weight * hits_I
+    return found_I
 
 
 def _listed(texts: Sequence[str], most: int = 3) -> str:

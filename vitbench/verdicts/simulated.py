@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from vitbench import subset
 from vitbench.config import Study
-from vitbench.grid import ModelFacts, Resolved, Run, expand
+from vitbench.config.controls import MAIN
+from vitbench.expansion import expand
+from vitbench.grid import ModelFacts, Resolved, Run, counts_of
 from vitbench.registry import PluginError
 from vitbench.row import Row
 from vitbench.spec import sha256_json
@@ -84,7 +85,8 @@ def simulate(planted: Planted, rng: np.random.Generator, *, null: bool = False, 
     seed_luck = {seed: rng.normal(0, SEED) for seed in study.seeds}
     taste_I: dict[str, npt.NDArray[np.float64]] = {}
     rows, hits = [], {}
-    for run in runs:
+    grid = tuple(run for run in runs if run.control == MAIN)
+    for run in grid:
         cell = _cell(run, facts)
         if alike:  # nothing but the number of images tells one from another
             cell = replace(first, images=cell.images)
@@ -95,8 +97,9 @@ def simulate(planted: Planted, rng: np.random.Generator, *, null: bool = False, 
         hits[run.spec.run_id] = ndtri(expected.accuracy) * TOTAL + difficulty_I + taste_I[cell.label] + luck > 0
         rows.append(_row(run, facts, expected, float(hits[run.spec.run_id].mean()), rng))
     models = models_of({label: of.family for label, of in facts.models.items()}, rows)
-    return Evidence(study="simulated", rows=tuple(rows), planned=runs, models=models, correct_I=hits.get,
-                    drawn={run.spec.share: _counts(run).drawn for run in runs},
+    return Evidence(study="simulated", rows=tuple(rows), planned=grid, models=models, correct_I=hits.get,
+                    beside=tuple(run for run in runs if run.control != MAIN),
+                    drawn={run.spec.share: counts_of(run, facts).drawn for run in grid},
                     sha256=sha256_json([row.test_accuracy for row in rows]))
 
 
@@ -108,20 +111,21 @@ def _grid(values: str) -> tuple[Study, Resolved, tuple[Run, ...]]:
               for entry in study.models}
     facts = Resolved(dataset="simulated@1", train_counts=TRAIN_COUNTS, test_images=TEST_IMAGES, plugins={},
                      num_classes=len(TRAIN_COUNTS), models=models)
-    return study, facts, tuple(expand(study, facts))
-
-
-def _counts(run: Run) -> subset.Counts:
-    return subset.counts(TRAIN_COUNTS, fraction=run.spec.fraction, images_per_class=run.spec.images_per_class)
+    pending = [run for run in expand(study, facts) if run.pending]
+    settings = sorted({run.setting for run in pending})
+    # Any recipe does, so long as each setting has its own: a law sees the setting, not the recipe.
+    tuned = {(run.setting, run.condition): {"learning_rate": 0.01 / (1 + settings.index(run.setting))}
+             for run in pending}
+    return study, facts, tuple(expand(study, facts, tuned))
 
 
 def _cell(run: Run, facts: Resolved) -> Cell:
     return Cell(family=facts.models[run.label].family, label=run.label, size=run.spec.size, options=run.spec.options,
-                images=min(_counts(run).drawn), regime=run.spec.regime, budget=run.budget, setting=run.setting)
+                images=min(counts_of(run, facts).drawn), regime=run.spec.regime, budget=run.budget, setting=run.setting)
 
 
 def _row(run: Run, facts: Resolved, expected: Expected, accuracy: float, rng: np.random.Generator) -> Row:
-    spec, counts = run.spec, _counts(run)
+    spec, counts = run.spec, counts_of(run, facts)
     train = sum(counts.train)
     clean_train = float(rng.binomial(train, expected.clean_train_accuracy)) / train
     params = PARAMS.get(spec.size or "s")
@@ -130,8 +134,9 @@ def _row(run: Run, facts: Resolved, expected: Expected, accuracy: float, rng: np
         family=facts.models[run.label].family, size=spec.size, options=spec.options, share=spec.share,
         fraction=sum(counts.drawn) / sum(TRAIN_COUNTS), drawn_images=sum(counts.drawn), train_images=train,
         val_images=sum(counts.validation), test_images=TEST_IMAGES, seed=spec.seed, regime=spec.regime,
-        budget_unit=spec.budget.unit, budget_amount=spec.budget.amount, setting=run.setting,
-        precision=spec.recipe.precision, outcome="done", reason=None, test_accuracy=accuracy,
+        budget_unit=spec.budget.unit, budget_amount=spec.budget.amount, setting=run.setting, control=run.control,
+        init_seed=spec.seed, order_seed=spec.seed, pixels=spec.data.pixels, label_noise=spec.data.label_noise,
+        refit=spec.refit, precision=spec.recipe.precision, outcome="done", reason=None, test_accuracy=accuracy,
         clean_train_accuracy=clean_train, gap=clean_train - accuracy,
         time_harm=expected.time_harm + float(rng.normal(0, 0.005)) if counts.has_validation else None,
         fit_state=expected.fit_state if counts.has_validation else "unknown",
