@@ -15,6 +15,7 @@ from vitbench.config.strict_yaml import parse
 from vitbench.datasets import DATASETS
 from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
+from vitbench.metrics import METRICS
 from vitbench.models import MODELS
 from vitbench.record import DamagedRecord, Failure
 from vitbench.registry import load_plugin
@@ -207,4 +208,12 @@ def _studies(results: Path) -> Iterator[str]:
         yield f"{name}\t{' '.join(question.split())}"
 
 
-LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "studies": _studies}
+def _metrics(_: Path) -> Iterator[str]:
+    for name in METRICS.names():
+        meta = METRICS.get(name).meta
+        yield (f"{name}\tversion {meta.version}\t{'a number a class' if meta.per_class else 'a number'}\t{meta.unit}\t"
+               f"{meta.better} is better\tundefined {meta.undefined}\t{meta.meaning}\t{meta.source}")
+
+
+LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "metrics": _metrics,
+                                                     "studies": _studies}

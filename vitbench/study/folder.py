@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.grid import Resolved, Run, by_priority, distinct, expand
-from vitbench.registry import nearest
+from vitbench.registry import PluginError, load_plugin, nearest, plugin_sha256
 from vitbench.store import ResultStore, StoreError, write_atomically
 
 
@@ -105,6 +105,18 @@ class StudyFolder:
         counts = ", ".join(map(str, sorted(map(len, seeds))))
         return (f"The seeds were changed after the first run ({counts} of them), and no look was declared beforehand: "
                 "verdicts are exploratory.")
+
+    def load_plugins(self) -> tuple[Path, ...]:
+        """Import the study's own copies of its plug-ins; their files. Runs their code.
+
+        Raises PluginError where one is not the file that the run ids name.
+        """
+        paths = {name: self.store.folder / "plugins" / f"{name}.py" for name in self.resolved.plugins}
+        for name, path in paths.items():
+            if plugin_sha256(path) != self.resolved.plugins[name]:
+                raise PluginError(f"{path} is not the plug-in that the study's runs name by its SHA-256; put that back")
+            load_plugin(path)
+        return tuple(paths.values())
 
     def write(self, plugins: dict[str, Path]) -> list[str]:
         """Write study.yaml, resolved.json and the plug-ins byte by byte; what changed since the study was last run.
