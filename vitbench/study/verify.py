@@ -13,7 +13,7 @@ from vitbench.record import DamagedRecord, Execution, Failure, ForeignRecord, Ru
 from vitbench.registry import PluginError, plugin_sha256
 from vitbench.report import frame, render, tables
 from vitbench.study import rederive
-from vitbench.study.findings import Check, Stored, listed
+from vitbench.study.findings import Check, NotKept, Stored, listed
 
 
 def verify(stored: Stored) -> Iterator[Check]:
@@ -96,16 +96,22 @@ def _plugins(stored: Stored) -> Check:
 
 def _table(stored: Stored) -> Check:
     """table.md is what the records give, byte for byte (protocol rule 30)."""
-    check, folder = Check("table", checked=1), stored.folder
-    found = frame.build(folder.name, folder.runs, stored.read, folder.resolved, folder.study.fit,
-                        exploratory=folder.exploratory())
+    check = Check("table")
+    check.judge("table.md", partial(_table_fault, stored), f"`vitbench report {stored.folder.name}` writes it anew; "
+                "while a study runs it has records that its table lacks")
+    return check
+
+
+def _table_fault(stored: Stored) -> str | None:
+    folder = stored.folder
+    try:
+        found = frame.build(folder.name, folder.runs, stored.read, folder.resolved, folder.study.fit,
+                            exploratory=folder.exploratory())
+    except ForeignRecord as error:
+        raise NotKept(str(error)) from None
     expected = render.markdown(tables.summary(found, mixed_devices=True)).encode()
     try:
         same = (folder.store.folder / "table.md").read_bytes() == expected
-        why = "is not what the records give"
     except OSError as error:
-        same, why = False, f"cannot be read: {error.strerror}"
-    if not same:
-        check.fault("table.md", why, f"`vitbench report {folder.name}` writes it anew; a study that is running has "
-                    "records which its table lacks")
-    return check
+        return f"cannot be read: {error.strerror}"
+    return None if same else "is not what the records give"
