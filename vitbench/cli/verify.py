@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from vitbench.cli.errors import harmless
 from vitbench.config import BadStudy, Mistake
 from vitbench.study.findings import Check, Stored, listed
 from vitbench.study.folder import StudyFolder
@@ -59,14 +60,14 @@ def _again(console: Console, stored: Stored, again: Again, plugins: tuple[Path, 
     console.print(f"equal in every number where environment, device and threads are the record's; {TOLERANCE}")
     if runs:
         for line in rerun(stored, runs, plugins, again.workers, check):
-            console.print(line)
+            console.print(harmless(line))
     _show(console, check)
     return check
 
 
 def _show(console: Console, check: Check) -> None:
     for line in _lines(check):
-        console.print(line)
+        console.print(harmless(line))  # what was read may hold anything
 
 
 def _lines(check: Check) -> Iterator[str]:

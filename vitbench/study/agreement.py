@@ -5,10 +5,10 @@ from typing import Any
 
 from vitbench.record import Failure, RunRecord
 
-# Elsewhere sums are taken in another order, and training lets the last bits grow. 60 runs of digits (docs/log.md) trained
-# with AVX2 and again with the oldest instructions of the same processor: up to step 10 losses differed by 3.4e-5 of
-# themselves at most (bf16: 8.5e-4), at the end test accuracy by 12 of 360 images and the test loss by 35 %. So early
-# losses say whether it is the same run, and the end only whether the record can be of it.
+# Elsewhere sums are taken in another order, and training lets the last bits grow. 60 runs of digits (docs/log.md) were
+# trained with AVX2 and again with the oldest instructions of the same processor: up to step 10 losses differed by
+# 3.4e-5 of themselves at most (bf16: 8.5e-4), at the end test accuracy by 12 of 360 images and the test loss by 35 %.
+# So early losses say whether it is the same run, and the end only whether the record can be of it.
 EARLY_STEPS = 10
 EARLY_LOSS = {"fp32": 1e-3, "bf16": 1e-2}  # relative
 FINAL_ACCURACY = 0.05  # or three images

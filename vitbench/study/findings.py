@@ -45,7 +45,7 @@ class Check:
         except NotKept as error:
             self.skip(where, str(error))
             return
-        except (DamagedRecord, EmptyClass) as error:
+        except (DamagedRecord, EmptyClass) as error:  # what was read asks for what cannot be
             why = str(error)
         self.checked += 1
         if why:

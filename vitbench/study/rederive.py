@@ -15,9 +15,10 @@ from vitbench.metrics.classification import correct
 from vitbench.metrics.registry import Value
 from vitbench.record import Failure, RunRecord, pack_hits
 from vitbench.registry import UnknownName
+from vitbench.spec import exact_decimal
 from vitbench.streams import Streams
 from vitbench.study.findings import Check, NotKept, Stored, listed
-from vitbench.study.labelled import Data
+from vitbench.study.labelled import Data, Share
 
 SAME = 1e-9  # relative: exponentials and sums in float64 differ in their last bits between machines
 
@@ -87,30 +88,39 @@ def _subset_fault(stored: Stored, data: Data, record: RunRecord) -> str | None:
 
 def _index_files(stored: Stored, data: Data) -> Check:
     """Each file under subsets/ lists what its name says and what its dataset, share and seed give."""
-    check, named = Check("index files"), dict[str, list[str]]()
+    check, named = Check("index files"), dict[str, dict[str, str]]()
     for run_id, record in stored.records.items():
-        named.setdefault(record.data.subset, []).append(run_id)
+        named.setdefault(record.data.subset, {})[run_id] = record.spec.dataset
     for path in sorted((stored.folder.store.folder / "subsets").glob("[!.]*.json")):
-        check.judge(f"subsets/{path.name} (of run {listed(named.get(path.stem, ['none']))})",
-                    partial(_index_fault, data, path), "put it back from a copy, or remove it and do its runs again")
+        by = named.get(path.stem, {})
+        check.judge(f"subsets/{path.name} (of run {listed(by or ['none'])})",
+                    partial(_index_fault, data, path, set(by.values())),
+                    "put it back from a copy, or remove it and do its runs again")
     return check
 
 
-def _index_fault(data: Data, path: Path) -> str | None:
+def _index_fault(data: Data, path: Path, datasets: set[str]) -> str | None:
     try:
         content = json.loads(path.read_bytes())
         dataset, share, seed = str(content["dataset"]), str(content["share"]), int(content["seed"])
-        listed = [int(i) for i in [*content["train"], *content["validation"]]] if "train" in content else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        wanted = _share(share)
+        indices = np.array([*content["train"], *content["validation"]], dtype=np.int64) if "train" in content else None
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return "is no index file"
-    if content["sha256"] != path.stem or (listed is not None and subset.sha256_of(np.sort(listed)) != path.stem):
+    if content["sha256"] != path.stem or (indices is not None and subset.sha256_of(np.sort(indices)) != path.stem):
         return "does not hash to its name"
-    a_class = share.removesuffix(" a class")
-    derived = data.subset(dataset, (None, int(a_class)) if a_class != share else (share, None), seed)
-    total = sum(data.dataset(dataset)[0].train_counts)
-    if content != subset.index_file(derived, dataset, share, seed, total):
+    if datasets and dataset not in datasets:
+        return f"is of dataset {dataset}, and its records of {listed(sorted(datasets))}"
+    derived = data.subset(dataset, wanted, seed)
+    if content != subset.index_file(derived, dataset, share, seed, sum(data.dataset(dataset)[0].train_counts)):
         return f"is not what dataset {dataset}, share {share} and seed {seed} give"
     return None
+
+
+def _share(written: str) -> Share:
+    """'0.1' or '5 a class', as RunSpec.share writes it. Raises ValueError."""
+    a_class = written.removesuffix(" a class")
+    return (None, int(a_class)) if a_class != written else (exact_decimal(written), None)
 
 
 def _logits(stored: Stored, record: RunRecord) -> np.ndarray:
