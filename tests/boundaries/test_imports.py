@@ -52,6 +52,8 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
     "schema": (["schema"], "convnet:xs"),
     "prune": (["prune", "trial"], "prune"), "status as json": (["status", "trial", "--json"], "totals"),
+    "verify": (["verify", "trial"], "predictions"), "list metrics": (["list", "metrics"], "top5_accuracy"),
+    "metrics": (["metrics", "add", "balanced_accuracy", "trial"], "computed"),
     "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
 }
 
