@@ -53,6 +53,8 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "claims": (["claims", "trial"], "blocked"), "list claims": (["list", "claims"], "attention_overtakes"),
     "schema": (["schema"], "convnet:xs"),
     "prune": (["prune", "trial"], "prune"), "status as json": (["status", "trial", "--json"], "totals"),
+    "verify": (["verify", "trial"], "predictions"), "list metrics": (["list", "metrics"], "top5_accuracy"),
+    "metrics": (["metrics", "add", "balanced_accuracy", "trial"], "computed"),
     "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
 }
 

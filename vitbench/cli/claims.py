@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vitbench.claims import CLAIMS, judge
-from vitbench.cli.commands import frame_of
 from vitbench.registry import load_plugin, plugin_sha256
 from vitbench.report.evidence import evidence_of
 from vitbench.report.verdicts import Judged
@@ -14,7 +13,7 @@ from vitbench.verdicts import Blocked, Evidence, Verdict
 
 def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
     """A verdict for each claim that the study names, in its order. Raises PluginError or ClaimError for wrong code."""
-    frame = frame_of(folder)
+    frame = folder.frame()
     evidence = evidence_of(frame, looks=len(folder.study.looks))
     for name in folder.study.claims:
         yield Judged.on(frame, name, _verdict(name, folder, evidence, allow_plugins))

@@ -131,6 +131,11 @@ def cells(frame: Frame) -> tuple[Cell, ...]:
     return tuple(sorted(found, key=lambda cell: place[cell.key[:4]]))
 
 
+def all_cells(frame: Frame) -> tuple[Cell, ...]:
+    """The cells of the grid, of its controls and of its anchors."""
+    return (*cells(frame), *control_cells(frame), *anchor_cells(frame))
+
+
 def control_cells(frame: Frame) -> tuple[Cell, ...]:
     """The cells of the study's controls, in their order."""
     return _cells(frame.of(lambda control: control not in (MAIN, ANCHOR)))
