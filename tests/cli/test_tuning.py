@@ -132,3 +132,26 @@ def test_more_trials_go_on_from_those_there_are(tmp_path: Path) -> None:
     (after,) = searches(tmp_path).values()
     assert len(after["trials"]) == 5
     assert after["trials"][:3] == before["trials"]
+
+
+def test_a_search_that_was_edited_is_caught_and_one_of_an_earlier_form_can_go(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert vitbench("run", "tuned.yaml", "models=[linear]", "fractions=[1]", cwd=tmp_path).returncode == 0
+    (path,) = (tmp_path / "results" / "tuned" / "tuning").glob("*.json")
+    whole = path.read_text()
+    content = json.loads(whole)
+    worst = min(content["trials"], key=lambda trial: trial["val_accuracy"])
+    worst["val_accuracy"] = 1.0  # so that another setting would have been chosen
+    path.write_text(json.dumps(content))
+    found = vitbench("verify", "tuned", cwd=tmp_path)
+    assert found.returncode == 1
+    assert f"tuning/{path.name}: does not hold the trials of the journal beside it" in found.stdout
+    path.write_text(whole)
+    assert vitbench("verify", "tuned", cwd=tmp_path).returncode == 0
+    assert vitbench("run", "tuned.yaml", "models=[linear]", "fractions=[1]", "tuning.folds=4", "tuning.objective=loss",
+                    cwd=tmp_path).returncode == 0
+    shown = vitbench("prune", "tuned", cwd=tmp_path).stdout
+    assert "searches of an earlier form" in shown
+    assert vitbench("prune", "tuned", "--yes", cwd=tmp_path).returncode == 0
+    assert not path.exists()
+    assert vitbench("verify", "tuned", cwd=tmp_path).returncode == 0

@@ -20,7 +20,7 @@ from vitbench.record import Failure, RunRecord
 from vitbench.registry import PluginError, load_plugin, nearest, plugin_sha256
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, StoreError, write_atomically
-from vitbench.study.searches import Wanted, outcomes, wanted
+from vitbench.study.searches import FOLDER, Wanted, outcomes, wanted
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -45,7 +45,7 @@ class StudyFolder:
     @cached_property
     def searches(self) -> list[Wanted]:
         """Every search of the study's tuning, with the trials on record."""
-        return wanted(self.study, self.resolved, self.store.folder / "tuning")
+        return wanted(self.study, self.resolved, self.store.folder / FOLDER)
 
     def frame(self, runs: list[Run] | None = None, read: Callable[[str], RunRecord | Failure] | None = None) -> Frame:
         """The tidy frame of the study, or of some of its runs."""

@@ -17,6 +17,7 @@ from vitbench.record import DamagedRecord, ForeignRecord
 from vitbench.spec import NUMERICS
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
+from vitbench.study.searches import FOLDER
 
 _NAMED = re.compile(rb'"([0-9a-f]{16}|[0-9a-f]{64})"')
 _TEMPORARY = re.compile(r"\..+\.\d+")  # of store.write_atomically: .table.md.4711
@@ -66,6 +67,8 @@ def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], lis
     found += [Leftover("replaced runs", path) for path in _entries(home / "replaced")]
     found += [Leftover("damaged records", path) for path in _entries(home / "damaged")]
     found += [Leftover("half-written", path) for path in _half_written(folder)]
+    found += [Leftover("searches of an earlier form", path) for path in _entries(home / FOLDER)
+              if path.suffix == ".json" and path.stem not in {one.name for one in folder.searches}]
     found += [Leftover("live files", path) for path in _entries(home / "live")]
     return found + list(_unnamed(folder, stays)), kept
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from vitbench.environment import environment_id
 from vitbench.record import DamagedRecord, Execution, Failure, ForeignRecord, RunRecord
 from vitbench.registry import PluginError, plugin_sha256
 from vitbench.report import render, tables
+from vitbench.search import Trial
 from vitbench.study import rederive
 from vitbench.study.findings import Check, NotKept, Stored, listed
+from vitbench.study.searches import FOLDER, JOURNAL, Wanted
 
 
 def verify(stored: Stored) -> Iterator[Check]:
@@ -23,6 +25,8 @@ def verify(stored: Stored) -> Iterator[Check]:
     if stored.folder.resolved.plugins:
         yield _plugins(stored)
     yield from rederive.checks(stored)
+    if stored.folder.searches:
+        yield _searches(stored)
     yield _table(stored)
 
 
@@ -92,6 +96,25 @@ def _plugins(stored: Stored) -> Check:
         if why:
             check.fault(f"plugins/{name}.py", why, f"put the file of SHA-256 {sha256} back")
     return check
+
+
+def _searches(stored: Stored) -> Check:
+    """Each search holds the trials of the sampler's journal: what it found best decides the tuned runs."""
+    from vitbench.study.sampler import recorded  # Optuna: half a second that most studies need not wait
+
+    check, folder = Check("searches"), stored.folder.store.folder / FOLDER
+    for one in stored.folder.searches:
+        if (folder / f"{one.name}.json").is_file():
+            check.judge(f"tuning/{one.name}.json", partial(_search_fault, folder, one, recorded),
+                        f"remove it; `vitbench run {stored.folder.name}` writes it again")
+    return check
+
+
+def _search_fault(folder: Path, one: Wanted, recorded: Callable[[Path, str], tuple[Trial, ...]]) -> str | None:
+    if not (folder / JOURNAL).is_file():
+        raise NotKept("its journal was not kept, or not copied here")
+    same = recorded(folder / JOURNAL, one.name)[:one.search.tuning.trials] == one.search.trials
+    return None if same else "does not hold the trials of the journal beside it"
 
 
 def _table(stored: Stored) -> Check:
