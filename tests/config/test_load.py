@@ -378,7 +378,7 @@ def test_a_study_is_named_by_its_folder_from_inside_it_too(tmp_path: Path, monke
 def test_a_study_that_is_nowhere_lists_the_known_ones(tmp_path: Path, study: str) -> None:
     (tmp_path / "done").mkdir()
     (tmp_path / "done" / "study.yaml").write_text(GOOD)
-    with pytest.raises(BadStudy, match=r"no such study; known here: done, fashion_mnist, quick") as caught:
+    with pytest.raises(BadStudy, match=r"no such study; known here: budgets_digits, done, fashion_mnist, ") as caught:
         find(study, tmp_path)
     assert ("Did you mean 'quick'?" in str(caught.value)) is (study == "quik")
 
