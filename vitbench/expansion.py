@@ -89,9 +89,13 @@ def _controlled(control: Control, default: list[Run]) -> list[Run]:
     if control.crossed is not None:
         first = min(run.spec.seed for run in chosen)
         chosen = [run for run in chosen if run.spec.seed == first]  # seeds give way to the design's own
-        return [_crossed(control, run, streams) for run in chosen for streams in control.crossed.combinations()]
-    return [Run(run.label, run.setting, _changed(run.spec, **_changes(control, run.spec)), control.name)
-            for run in chosen]
+        return [_repeated(control, run, **_crossed(streams)) for run in chosen
+                for streams in control.crossed.combinations()]
+    return [_repeated(control, run, **_changes(control, run.spec)) for run in chosen]
+
+
+def _repeated(control: Control, run: Run, **changes: Any) -> Run:
+    return Run(run.label, run.setting, _changed(run.spec, **changes), control.name, origin=run.condition)
 
 
 def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:
@@ -105,10 +109,9 @@ def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:
     return {"budget": {"unit": spec.budget.unit, "amount": spec.budget.amount * control.budget_factor}}
 
 
-def _crossed(control: Control, run: Run, streams: StreamChanges) -> Run:
+def _crossed(streams: StreamChanges) -> dict[str, Any]:
     assert streams.subset is not None
-    spec = _changed(run.spec, seed=streams.subset, streams=_beside(streams, streams.subset))
-    return Run(run.label, run.setting, spec, control.name)
+    return {"seed": streams.subset, "streams": _beside(streams, streams.subset)}
 
 
 def _beside(streams: StreamChanges, seed: int) -> dict[str, int]:

@@ -28,6 +28,7 @@ class Run:
     spec: RunSpec
     control: str = MAIN  # the control that asks for it, or `anchor`
     pending: bool = False  # its cell is not tuned yet: `spec` stands in for one that is not known
+    origin: "Condition | None" = None  # of a control: the default cell that it repeats
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -99,6 +99,25 @@ def test_a_cell_that_changes_by_less_than_the_margin_is_not() -> None:
     assert set(budget_limited(longer(-0.03)).values()) == {f"budget-limited: x2 {MINUS}3.0, x4 {MINUS}3.0"}
 
 
+def by_budget(run: Run, facts: Resolved) -> RunRecord:
+    """Ten points more from 600 steps on."""
+    return record(run, facts, test_accuracy=0.8 + 0.1 * (run.spec.budget.amount >= 600) + 0.002 * run.spec.seed)
+
+
+def test_a_longer_schedule_is_compared_with_the_one_that_it_lengthens() -> None:
+    """Also where it is the grid's next budget: 600 steps are not compared with themselves."""
+    table = controls(frame(study(budgets=[{"steps": 300}, {"steps": 600}], fractions=[1],
+                                 controls=[{"name": "x2", "budget_factor": 2}]), by_budget))
+    assert table is not None
+    assert column(table, "budget") == ["steps:600"] * 2 + ["steps:1200"] * 2
+    assert column(table, "difference") == pytest.approx([0.1] * 2 + [0] * 2)
+
+
+def test_a_saturation_check_of_some_seeds_marks_its_cells() -> None:
+    of = study(controls=[{"name": "x2", "budget_factor": 2, "only": "seed=1,seed=2"}])
+    assert set(budget_limited(frame(of, by_budget)).values()) == {"budget-limited: x2 +10.0"}
+
+
 def test_controls_stand_beside_the_grid_and_never_in_it() -> None:
     of = study(controls=[{"name": "noise", "data": {"label_noise": 0.2}, "only": "fraction=1"}])
 

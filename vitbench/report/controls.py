@@ -1,9 +1,10 @@
 """The controls of a study beside the cells that they change."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from vitbench.report import notes
-from vitbench.report.cells import Cell, cells, control_cells, paired
+from vitbench.report.cells import Cell, CellKey, cells, control_cells, paired
 from vitbench.report.frame import Frame
 from vitbench.report.render import Column, Entry, Table, plain, word
 from vitbench.report.wording import interval_text, percent, signed_interval
@@ -21,7 +22,7 @@ COLUMNS = (
 
 def controls(frame: Frame) -> Table | None:
     """One row a control's cell: its accuracy and the paired difference to the grid's own. None without controls."""
-    found, grid = control_cells(frame), cells(frame)
+    found, grid = control_cells(frame), {cell.key: cell for cell in cells(frame)}
     if not found:
         return None
     sha256 = notes.identity(frame)[2]
@@ -31,14 +32,10 @@ def controls(frame: Frame) -> Table | None:
                  tuple(_row(cell, _origin(cell, grid), sha256) for cell in found), (), _footer(frame))
 
 
-def _origin(cell: Cell, grid: tuple[Cell, ...]) -> Cell | None:
-    """The cell of the grid that the control changes: of the same budget, or of the one that it makes longer."""
-    alike = [other for other in grid if (other.label, other.share, other.regime, other.setting)
-             == (cell.label, cell.share, cell.regime, cell.setting)]
-    unit, amount = cell.runs[0].spec.budget.unit, cell.runs[0].spec.budget.amount
-    shorter = [other for other in alike if other.runs[0].spec.budget.unit == unit
-               and amount % other.runs[0].spec.budget.amount == 0]
-    return max(shorter, key=lambda other: other.runs[0].spec.budget.amount, default=None)
+def _origin(cell: Cell, grid: Mapping[CellKey, Cell]) -> Cell | None:
+    """The cell of the grid that the control repeats; None where the frame holds a part of the study without it."""
+    origin = cell.runs[0].origin
+    return None if origin is None else grid.get((*origin, cell.setting))
 
 
 def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
