@@ -128,7 +128,10 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
         known = sorted({_value(run, key) for run in runs} - {"None"})
         for value in values - set(known):
             raise BadSelection(f"{key}={value}: this study has {', '.join(known) or 'none'}.{nearest(value, known)}")
-    return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    found = [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    if runs and not found:
+        raise BadSelection(f"{only!r}: runs of the study match each part of it, and none matches all of them")
+    return found
 
 
 def _value(run: Run, key: str) -> str:

@@ -23,7 +23,6 @@ from vitbench.units import duration
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
 
 
-
 def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tuple[list[Run], list[str]]:
     """Runs without a whole record or whose worker died, and a line for each damaged one, which is set aside.
 
