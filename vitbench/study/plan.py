@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitbench.config.controls import MAIN
 from vitbench.grid import counts_of
 from vitbench.record import Execution
 from vitbench.study import costs
@@ -94,7 +95,8 @@ def _of_model(label: str, states: Counter[str], left: list[Expected | None]) -> 
 
 
 def _shares(folder: StudyFolder) -> list[dict[str, Any]]:
-    images = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
+    # Anchors train on the validation part, too: the share 1 is theirs and the grid's, parted in two ways.
+    images = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs if run.control == MAIN}
     return [{"share": share, "drawn_images": sum(of_share.drawn), "train_images": sum(of_share.train),
              "val_images": sum(of_share.validation), "least_per_class": min(of_share.drawn),
              "most_per_class": max(of_share.drawn)} for share, of_share in images.items()]
