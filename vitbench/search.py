@@ -34,7 +34,7 @@ class Search(Frozen):
     regime: str
     budget: str
     tuning: Tuning
-    validation: str  # 'holdout' or '5-fold, 1 repeat'
+    validation: str  # 'holdout' or '5-fold cross-validation, 2 times'
     validation_images: int  # that each trial was judged on
     trials: tuple[Trial, ...] = ()
 

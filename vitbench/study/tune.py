@@ -82,7 +82,7 @@ class Tuner:
             if not self.engine.busy:
                 break
             for end in self.engine.ended(timeout=0.5):
-                self._ended(next(one for one in searching if one.running and one.running.spec == end.spec), end)
+                self._ended(next(one for one in searching if one.running is end.task), end)
             self.tick(sum(len(one.search.trials) for one in searching),
                       sum(one.search.tuning.trials for one in searching))
 
