@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitbench.environment import code_version
@@ -68,7 +68,7 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
             display.note(remark)
         summary = Summary(study_changed=bool(changes))
         work = _Work.of(folder, choose, options, display)
-        summary.already = work.already
+        summary.already, summary.left = work.already, len(work.todo) + len(work.pending)
         if work.todo or work.searches:
             try:
                 # The copies in the results folder: an edit while the study runs changes no run of it.
@@ -102,8 +102,11 @@ class _Work:
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
         cells = {(run.setting, run.condition) for run in pending}
-        searches = [one for one in folder.searches
-                    if (one.search.setting, one.search.condition) in cells and not one.search.ended]
+        asked = [one for one in folder.searches if (one.search.setting, one.search.condition) in cells]
+        for one in (one.search for one in asked if one.search.ended):
+            display.note(f"no trial of {one.label}, {one.share}, {one.setting} gave a number: its runs cannot be done; "
+                         "search elsewhere, or with more trials")
+        searches = [one for one in asked if not one.search.ended]
         return cls(todo, pending, searches, len(wanted) - len(pending) - len(todo))
 
 
@@ -143,5 +146,7 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         if work.searches and not summary.stopped:
             driver.tune(work.searches)
         if work.pending:
-            driver.waiting = 0
-            driver.drive(_Work.of(folder.again(), choose, options, display).todo)
+            # What failed in this session failed: it is not tried a second time.
+            rest = _Work.of(folder.again(), choose, replace(options, retry_failed=False), display)
+            driver.waiting = len(rest.pending)
+            driver.drive(rest.todo)
