@@ -17,12 +17,16 @@ Outcomes = Mapping[tuple[str, Condition], Mapping[str, Any]]
 def expand(study: Study, resolved: Resolved, outcomes: Outcomes | None = None) -> list[Run]:
     """All runs: the grid seed by seed, so that a study cut short still has whole comparisons, then its controls,
     then its anchors. Raises BadSelection for a control or tuning of cells that the grid lacks."""
-    grid = _Grid(study, resolved)
-    default = list(grid.main())
+    default = default_runs(study, resolved)
     found = default + list(_tuned(study, default, outcomes or {}))
     for control in (variant for one in study.controls for variant in one.variants()):
         found += _controlled(control, default)
-    return found + list(grid.anchors())
+    return found + list(_Grid(study, resolved).anchors())
+
+
+def default_runs(study: Study, resolved: Resolved) -> list[Run]:
+    """The grid itself in the default setting, in its order: what controls and tuning repeat."""
+    return list(_Grid(study, resolved).default())
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class _Grid:
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", {entry.label: entry for entry in self.study.models})
 
-    def main(self) -> Iterator[Run]:
+    def default(self) -> Iterator[Run]:
         study = self.study
         shares: list[dict[str, Any]] = [{"fraction": f} for f in study.fractions or ()]
         shares += [{"images_per_class": k} for k in study.images_per_class or ()]

@@ -7,15 +7,14 @@ from pydantic import ValidationError
 from vitbench.config import Mistake, Study, mistake
 from vitbench.config.controls import Control
 from vitbench.config.tuning import LEAST_VALIDATION, Range, Tuning
-from vitbench.expansion import expand
+from vitbench.expansion import default_runs
 from vitbench.grid import BadSelection, Resolved, Run, carved, select
 from vitbench.spec import Budget, DataVariant, Recipe
 
 
 def control_mistakes(study: Study, names: Resolved) -> list[Mistake]:
     """What is wrong with `controls` and `tuning` for this dataset and these models."""
-    alone = study.model_copy(update={"controls": (), "tuning": None, "anchors": ()})
-    default = [run for run in expand(alone, names) if not run.control]
+    default = default_runs(study, names)
     found, names_before = list[Mistake](), set[str]()
     for position, control in enumerate(study.controls):
         place = f"controls[{position}]"

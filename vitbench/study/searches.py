@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from vitbench.config import Study
 from vitbench.config.tuning import FIRST_SEED, LEAST_VALIDATION, Tuning
-from vitbench.expansion import Outcomes, expand, tuned_settings
-from vitbench.grid import Resolved, Run, carved, select
+from vitbench.expansion import Outcomes, default_runs, tuned_settings
+from vitbench.grid import Condition, Resolved, Run, carved, select
 from vitbench.search import Search
 from vitbench.spec import NUMERICS, RunSpec, sha256_json
 from vitbench.store import write_atomically
@@ -40,10 +40,11 @@ def wanted(study: Study, resolved: Resolved, folder: Path) -> list[Wanted]:
     """Every search of the study, in the order of the grid, with the trials on record. Raises DamagedSearch."""
     if study.tuning is None:
         return []
-    alone = study.model_copy(update={"controls": (), "anchors": (), "tuning": None})
-    cells = {run.condition: run for run in reversed(select(expand(alone, resolved), study.tuning.only))}
+    cells: dict[Condition, Run] = {}
+    for run in select(default_runs(study, resolved), study.tuning.only):
+        cells.setdefault(run.condition, run)
     return [_wanted(setting, FIRST_SEED + i, run, study.tuning, resolved, folder)
-            for i, setting in enumerate(tuned_settings(study)) for run in reversed(cells.values()) if not run.control]
+            for i, setting in enumerate(tuned_settings(study)) for run in cells.values()]
 
 
 def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolved, folder: Path) -> Wanted:
