@@ -14,7 +14,7 @@ from pathlib import Path
 from vitbench.metrics.kept import METRICS_FOLDER
 from vitbench.metrics.kept import read as read_metric
 from vitbench.record import DamagedRecord, ForeignRecord
-from vitbench.spec import NUMERICS
+from vitbench.spec import NUMERICS, RunSpec, canonical_json
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
 from vitbench.study.searches import FOLDER
@@ -75,6 +75,7 @@ def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], lis
 
 def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
     orphans, kept = set(), []
+    waiting = {_but_for_the_recipe(run.spec) for run in folder.runs if run.pending}
     for run_id in sorted(folder.orphans()):
         try:
             ended = folder.store.read(run_id)
@@ -85,12 +86,19 @@ def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
         except DamagedRecord:
             orphans.add(run_id)
         else:
-            if ended.spec.numerics == NUMERICS:
-                orphans.add(run_id)
-            else:  # a newer vitbench gives all runs of the study new ids: the old ones are no leftovers
+            if ended.spec.numerics != NUMERICS:
+                # A newer vitbench gives all runs of the study new ids: the old ones are no leftovers.
                 kept.append(f"run {run_id} was computed with numerics {ended.spec.numerics}; this version's are "
                             f"{NUMERICS}")
+            elif _but_for_the_recipe(ended.spec) in waiting:
+                kept.append(f"run {run_id} may be of a cell whose search has not ended")
+            else:
+                orphans.add(run_id)
     return orphans, kept
+
+
+def _but_for_the_recipe(spec: RunSpec) -> str:
+    return canonical_json(spec.model_dump(mode="json", exclude={"recipe"}))
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -116,7 +124,7 @@ def _strange_metrics(folder: StudyFolder, run_id: str) -> Iterator[Path]:
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
-    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier")),
+    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", FOLDER)),
               *(run / METRICS_FOLDER for run in _entries(runs)))
     for place in places:
         for path in _entries(place):
