@@ -44,7 +44,7 @@ def test_a_ranking_that_flips_with_the_budget_is_named_with_both_differences() -
     assert column(table, "ranking_1") == ["convnet:xs 90.1 > token_transformer:xs 80.1"]
     assert column(table, "ranking_2") == ["token_transformer:xs 90.1 > convnet:xs 80.1"]
     assert column(table, "flips")[0].startswith(
-        "token_transformer:xs minus convnet:xs: -10.0 [-10.0, -10.0], then 10.0".replace("-", MINUS))
+        "token_transformer:xs minus convnet:xs: -10.0 [-10.0, -10.0], then +10.0".replace("-", MINUS))
     assert column(table, "order_changes") == [None]
 
 

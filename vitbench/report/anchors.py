@@ -54,7 +54,7 @@ def table(frame: Frame) -> Table | None:
                  tuple(_row(one, sha256) for one in found), (), (
                      "An anchor has the band's own recipe, regime and budget, and trains on the validation part, too.",
                      "Below its band a baseline is too weak to be compared with; above it the band is too low.",
-                     f"Content SHA-256 {sha256}"))
+                     *notes.cited(frame)))
 
 
 def _row(one: Anchor, sha256: str) -> tuple[Entry, ...]:

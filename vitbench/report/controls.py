@@ -1,12 +1,11 @@
 """The controls of a study beside the cells that they change."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from vitbench.report import notes
 from vitbench.report.cells import Cell, CellKey, cells, control_cells, paired
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, plain, word
+from vitbench.report.render import Column, Entry, Table, plain, where_varied, word
 from vitbench.report.wording import interval_text, percent, signed_interval
 from vitbench.stats.intervals import t_interval
 
@@ -26,9 +25,9 @@ def controls(frame: Frame) -> Table | None:
     if not found:
         return None
     sha256 = notes.identity(frame)[2]
-    varies = {key: len({getattr(cell, key) for cell in found}) > 1 for key in ("regime", "budget")}
+    values = {key: len({getattr(cell, key) for cell in found}) for key in ("regime", "budget")}
     return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset}",
-                 tuple(replace(column, shown=column.shown and varies.get(column.key, True)) for column in COLUMNS),
+                 where_varied(COLUMNS, values),
                  tuple(_row(cell, _origin(cell, grid), sha256) for cell in found), (), _footer(frame))
 
 
@@ -55,8 +54,7 @@ def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
 
 
 def _footer(frame: Frame) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     return ("Each control repeats cells of the grid with one thing changed; the difference is paired by seed, control "
             "minus grid, with its 95 % t interval over seeds.",
             "Clean-train error under label noise is measured against the labels that were trained on.",
-            f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}")
+            *notes.cited(frame))

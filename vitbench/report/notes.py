@@ -24,6 +24,12 @@ def identity(frame: Frame) -> tuple[str, str, str]:
     return ", ".join(versions) or "unknown", ", ".join(map(str, _numerics(frame))), content_sha256(frame)
 
 
+def cited(frame: Frame) -> tuple[str, str]:
+    """The same as the last lines of a footer."""
+    versions, numerics, sha256 = identity(frame)
+    return f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}"
+
+
 def _numerics(frame: Frame) -> list[int]:
     return sorted({run.spec.numerics for run in frame.runs})
 

@@ -8,7 +8,7 @@ from vitbench.report import notes
 from vitbench.report.cells import Cell, cells, paired
 from vitbench.report.frame import Frame
 from vitbench.report.render import Column, Entry, Table
-from vitbench.report.wording import NONE, interval_text, percent
+from vitbench.report.wording import NONE, percent, signed_interval
 from vitbench.stats.intervals import FEW_SEEDS, t_interval
 from vitbench.stats.ranking import change
 
@@ -62,14 +62,15 @@ def _pairs(group: Group) -> list[tuple[tuple[Cell, Cell], tuple[Cell, Cell]]]:
 def _changes(group: Group, margin: float, comparisons: int) -> tuple[Entry, Entry]:
     flips, orders = [], []
     for before, after in _pairs(group):
-        one, other = paired(*before), paired(*after)
-        if not one or not other:
+        differences = paired(*before), paired(*after)
+        if not all(differences):
             continue
-        told = (f"{before[0].label} minus {before[1].label}: {interval_text(t_interval(one))}, then "
-                f"{interval_text(t_interval(other))}")
-        if change(one, other, margin=margin, comparisons=comparisons).flips:
+        first, second = map(t_interval, differences)
+        told = (f"{before[0].label} minus {before[1].label}: {signed_interval(first)}, then "
+                f"{signed_interval(second)}")
+        if change(*differences, margin=margin, comparisons=comparisons).flips:
             flips.append(told)
-        elif t_interval(one).mean * t_interval(other).mean < 0:
+        elif first.mean * second.mean < 0:
             orders.append(told)
     return _listed(flips), _listed(orders)
 
@@ -79,11 +80,10 @@ def _listed(texts: list[str]) -> Entry:
 
 
 def _footer(frame: Frame, axis: Axis, comparisons: int) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     return (
         f"Flips: the paired difference of two models, in points, excludes 0 on one side under one {axis} and on the "
         f"other side under another, at level 1 - .05/{comparisons} ({comparisons} comparisons), both differences at "
         f"least {percent(frame.margin)} points; none is declared below {FEW_SEEDS} seeds.",
         "Order changes: the means change places, but no flip is shown. Differences stand with their 95 % t interval "
         "over seeds.",
-        f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}")
+        *notes.cited(frame))

@@ -4,7 +4,8 @@ import csv as csv_module
 import io
 import json as json_module
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 
 Value = str | int | float | bool | None
@@ -27,6 +28,11 @@ class Entry:
 
     value: Value
     text: str
+
+
+def where_varied(columns: Iterable[Column], values: Mapping[str, int]) -> tuple[Column, ...]:
+    """The columns without those that hold one value in every row; `values` says how many some of them have."""
+    return tuple(replace(column, shown=column.shown and values.get(column.key, 2) > 1) for column in columns)
 
 
 def word(text: str | None) -> Entry:

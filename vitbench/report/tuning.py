@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vitbench.report import notes
 from vitbench.report.cells import Cell, CellKey, cells, paired
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, plain, word
+from vitbench.report.render import Column, Entry, Table, plain, where_varied, word
 from vitbench.report.wording import NONE, interval_text, percent, shortened, signed_interval
 from vitbench.search import Search, Trial
 from vitbench.stats.intervals import t_interval
@@ -45,9 +45,8 @@ def tuning(frame: Frame) -> Table | None:
     rows = tuple(_row(one, found.get((one.setting, *one.condition)), found.get(("default", *one.condition)),
                       1 / frame.resolved.num_classes, sha256)
                  for one in frame.searches)
-    varies = {key: len({getattr(one, key) for one in frame.searches}) > 1 for key in ("regime", "budget", "setting")}
-    columns = tuple(Column(c.key, c.title, c.numeric, c.shown and varies.get(c.key, True)) for c in COLUMNS)
-    return Table(f"Study {frame.study}: tuning", columns, rows, (), _footer(frame))
+    values = {key: len({getattr(one, key) for one in frame.searches}) for key in ("regime", "budget", "setting")}
+    return Table(f"Study {frame.study}: tuning", where_varied(COLUMNS, values), rows, (), _footer(frame))
 
 
 def values(search: Search, chance: float) -> list[float]:
@@ -98,10 +97,9 @@ def _notes(search: Search) -> str | None:
 
 
 def _footer(frame: Frame) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     one = frame.searches[0].tuning
     space = "; ".join(f"{key} {dimension_text(of)}" for key, of in one.dimensions.items())
-    lines = [
+    return (
         f"The same space and number of trials for every model: {space}; sampler {one.sampler}"
         + (", weak trials ended early by successive halving" if one.pruner == "halving" else "")
         + "; each trial trained for the whole schedule on the tuning's own seeds from 10,000 on; judged by "
@@ -110,9 +108,10 @@ def _footer(frame: Frame) -> tuple[str, ...]:
         "Edge: the best value lies on the edge of what was searched; a wider search might find a better one.",
         "Quartiles and expected best of k (with replacement; Dodge et al. 2019) of validation accuracy over the "
         "trials; a trial that diverged or failed counts as chance."
-        + ("" if one.sampler == "random" else f" They describe random search, which {one.sampler} is not."),
-        f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}"]
-    return tuple(lines)
+        + ("" if one.sampler == "random" else f" They describe random search, which {one.sampler} is not.")
+        + (" Trials that were ended early have none and are left out: the others are too good." if
+           one.pruner == "halving" else ""),
+        *notes.cited(frame))
 
 
 def dimension_text(dimension: object) -> str:
