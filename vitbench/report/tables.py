@@ -15,16 +15,22 @@ class MixedDevices(ValueError):
     """Runs of several devices in one table, which compares neither their times nor, to the last digit, their losses."""
 
 
+def refuse_mixed(frame: Frame) -> None:
+    """Raise MixedDevices, naming them, where the runs were computed on several devices."""
+    devices = notes.devices_of(frame)
+    if len(devices) > 1:
+        raise MixedDevices(f"study {frame.study!r} has runs of {len(devices)} devices: {', '.join(devices)}; "
+                           "one table never mixes devices unless asked")
+
+
 def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
     """One row a cell of the study's grid.
 
     Same records, same table, whatever their order. Runs that diverged or failed count as chance accuracy, with the
-    mean without them in a footnote. Raises MixedDevices, naming them, unless `mixed_devices` allows it.
+    mean without them in a footnote. Raises MixedDevices unless `mixed_devices` allows it.
     """
-    devices = notes.devices_of(frame)
-    if len(devices) > 1 and not mixed_devices:
-        raise MixedDevices(f"study {frame.study!r} has runs of {len(devices)} devices: {', '.join(devices)}; "
-                           "one table never mixes devices unless asked")
+    if not mixed_devices:
+        refuse_mixed(frame)
     found, limited, tuned = cells(frame), budget_limited(frame), tuning_marks(frame)
     badly = [notes.ended_badly(cell) for cell in found]
     numbers = notes.numbered(badly)
