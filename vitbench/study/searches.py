@@ -11,7 +11,7 @@ from vitbench.config.tuning import FIRST_SEED, LEAST_VALIDATION, Tuning
 from vitbench.expansion import Outcomes, default_runs, tuned_settings
 from vitbench.grid import Condition, Resolved, Run, carved, select
 from vitbench.search import Search
-from vitbench.spec import NUMERICS, RunSpec, sha256_json
+from vitbench.spec import RunSpec, sha256_json
 from vitbench.store import write_atomically
 
 FOLDER, JOURNAL = "tuning", "journal.log"
@@ -56,9 +56,9 @@ def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolve
     new = Search(setting=setting, label=run.label, share=spec.share, regime=spec.regime, budget=run.budget,
                  tuning=tuning, validation=folds if across else "holdout",
                  validation_images=sum(counts.drawn) if across else sum(counts.validation))
-    # Another number of trials continues the same search.
-    asked = tuning.model_dump(mode="json", exclude={"trials", "only", "searches"})
-    name = sha256_json({"numerics": NUMERICS, "tuning": asked, "spec": spec.model_dump(mode="json")})[:16]
+    # Another number of trials continues the same search, and so does a version with more options (protocol rule 29).
+    asked = tuning.model_dump(mode="json", exclude={"trials", "only", "searches"}, exclude_defaults=True)
+    name = sha256_json({"tuning": asked, "spec": spec.run_id})[:16]
     return Wanted(name, spec, _on_record(folder / f"{name}.json", new))
 
 
