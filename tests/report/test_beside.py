@@ -68,6 +68,15 @@ def test_missing_runs_leave_a_ranking_without_a_word() -> None:
     assert column(table, "flips") == [None]
 
 
+def test_every_row_names_the_runs_that_it_is_made_from() -> None:
+    found = frame(study(**TWO_BUDGETS, controls=[{"name": "c", "recipe": {"warmup": 0}}]), crossing)
+    grid, beside_it = ([run.spec.run_id for run in found.runs if bool(run.control) is of] for of in (False, True))
+    for name, ids in (("budgets", grid), ("controls", beside_it)):
+        table = BESIDE[name](found)
+        assert table is not None
+        assert sorted(" ".join(column(table, "run_ids")).split()) == sorted(ids)
+
+
 def test_a_study_of_one_kind_has_no_table_beside() -> None:
     assert beside(frame()) == []
     assert {name for name, of in BESIDE.items() if of(frame()) is not None} == set()

@@ -16,7 +16,7 @@ COLUMNS = (
     Column("grid_accuracy", "in the grid, %", numeric=True),
     Column("difference", "difference, points [95 %]", numeric=True), Column("difference_low", "", shown=False),
     Column("difference_high", "", shown=False), Column("fit_state", "fit state"), Column("notes", "notes"),
-    Column("run_ids", "", shown=False), Column("content_sha256", "", shown=False))
+    *notes.RESTS_ON)
 
 
 def controls(frame: Frame) -> Table | None:
@@ -24,11 +24,12 @@ def controls(frame: Frame) -> Table | None:
     found, grid = control_cells(frame), {cell.key: cell for cell in cells(frame)}
     if not found:
         return None
-    sha256 = notes.identity(frame)[2]
+    identity = notes.identity(frame)
     values = {key: len({getattr(cell, key) for cell in found}) for key in ("regime", "budget")}
     return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset}",
                  where_varied(COLUMNS, values),
-                 tuple(_row(cell, _origin(cell, grid), sha256) for cell in found), (), _footer(frame))
+                 tuple((*_row(cell, _origin(cell, grid)), *notes.rests_on([cell], identity)) for cell in found), (),
+                 _footer(frame))
 
 
 def _origin(cell: Cell, grid: Mapping[CellKey, Cell]) -> Cell | None:
@@ -37,7 +38,7 @@ def _origin(cell: Cell, grid: Mapping[CellKey, Cell]) -> Cell | None:
     return None if origin is None else grid.get((*origin, cell.setting))
 
 
-def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
+def _row(cell: Cell, origin: Cell | None) -> tuple[Entry, ...]:
     differences = paired(cell, origin) if origin is not None and not cell.crossed else []
     difference = t_interval(differences) if differences else None
     accuracy = cell.accuracy
@@ -49,8 +50,7 @@ def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
             Entry(difference.mean if difference else None, signed_interval(difference)),
             plain(difference.low if difference else None), plain(difference.high if difference else None),
             word(cell.fit_state),
-            notes.marks(cell, None, "crossed design: no interval over its runs" if cell.crossed else None),
-            plain(" ".join(row.run_id for row in cell.rows)), plain(sha256))
+            notes.marks(cell, None, "crossed design: no interval over its runs" if cell.crossed else None))
 
 
 def _footer(frame: Frame) -> tuple[str, ...]:

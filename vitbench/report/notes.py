@@ -1,10 +1,11 @@
 """What stands beside the numbers: marks of a cell, footnotes, and the footer that a citation needs."""
 
+from collections.abc import Iterable
 from itertools import product
 
 from vitbench.report.cells import Cell, content_sha256
 from vitbench.report.frame import Frame
-from vitbench.report.render import Entry
+from vitbench.report.render import Column, Entry, plain
 from vitbench.report.wording import NONE, interval_text, percent, shortened
 from vitbench.stats.intervals import Interval
 
@@ -22,6 +23,15 @@ def identity(frame: Frame) -> tuple[str, str, str]:
     """Code versions, numerics and content hash: what a citation names (protocol rule 30)."""
     versions = sorted({row.code_version for row in frame.rows if row.code_version is not None})
     return ", ".join(versions) or "unknown", ", ".join(map(str, _numerics(frame))), content_sha256(frame)
+
+
+RESTS_ON = tuple(Column(key, "", shown=False) for key in ("run_ids", "code_version", "numerics", "content_sha256"))
+"""The last columns of every table: each row carries what a citation names (protocol rule 30)."""
+
+
+def rests_on(found: Iterable[Cell], of: tuple[str, str, str]) -> tuple[Entry, ...]:
+    """The entries of RESTS_ON of a row that is made from some cells, `of` a frame's identity."""
+    return tuple(map(plain, (" ".join(row.run_id for cell in found for row in cell.rows), *of)))
 
 
 def cited(frame: Frame) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Whether the ranking of the models changes with the budget, the regime, or tuning."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal
 
 from vitbench.report import notes
@@ -15,8 +15,6 @@ from vitbench.stats.ranking import change
 Axis = Literal["budget", "regime", "setting"]
 AXES: tuple[Axis, ...] = ("budget", "regime", "setting")
 Group = dict[str, list[Cell]]  # by value of the axis
-_IDENTITY = (Column("code_version", "", shown=False), Column("numerics", "", shown=False),
-             Column("content_sha256", "", shown=False))
 
 
 def ranking(frame: Frame, axis: Axis) -> Table | None:
@@ -34,10 +32,11 @@ def ranking(frame: Frame, axis: Axis) -> Table | None:
     varies = [key == "share" or len({same[i] for same in groups}) > 1 for i, key in enumerate(others)]
     columns = [*(Column(key, key, shown=shown) for key, shown in zip(others, varies, strict=True)),
                *(Column(f"ranking_{i}", f"ranking under {value}") for i, value in enumerate(values, 1)),
-               Column("flips", "flips"), Column("order_changes", "order changes"), *_IDENTITY]
-    identity = tuple(Entry(text, "") for text in notes.identity(frame))
+               Column("flips", "flips"), Column("order_changes", "order changes"), *notes.RESTS_ON]
+    identity = notes.identity(frame)
     rows = tuple((*(Entry(part, part) for part in same), *(_order(group.get(value, [])) for value in values),
-                  *_changes(group, frame.margin, comparisons), *identity) for same, group in groups.items())
+                  *_changes(group, frame.margin, comparisons), *notes.rests_on(chain(*group.values()), identity))
+                 for same, group in groups.items())
     return Table(f"Study {frame.study}: does the ranking change with the {axis}?", tuple(columns), rows, (),
                  _footer(frame, axis, comparisons))
 

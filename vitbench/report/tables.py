@@ -37,7 +37,8 @@ def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
     identity = notes.identity(frame)
     columns, fills = zip(*_columns(found), strict=True)
     rows = tuple((*(fill(cell) for fill in fills),
-                  notes.marks(cell, number, tuned.get(cell.key), limited.get(cell.key)), *_rests_on(cell, identity))
+                  notes.marks(cell, number, tuned.get(cell.key), limited.get(cell.key)), plain(notes.INTERVAL),
+                  *notes.rests_on([cell], identity))
                  for cell, number in zip(found, numbers, strict=True))
     return Table(notes.caption(frame, found), (*columns, *_LAST), rows,
                  (*(note for note in badly if note), *notes.excluded(frame)), notes.footer(frame, found))
@@ -115,11 +116,4 @@ _NUMBERS: list[tuple[Column, Fill]] = [
     (Column("shared_device", "", shown=False), lambda c: plain(c.shared_device if c.rows else None)),
 ]
 
-_LAST = (Column("notes", "notes"), Column("run_ids", "", shown=False), Column("interval", "", shown=False),
-         Column("code_version", "", shown=False), Column("numerics", "", shown=False),
-         Column("content_sha256", "", shown=False))
-
-
-def _rests_on(cell: Cell, identity: tuple[str, str, str]) -> tuple[Entry, ...]:
-    """A data row carries what a citation names (protocol rule 30)."""
-    return tuple(map(plain, (" ".join(row.run_id for row in cell.rows), notes.INTERVAL, *identity)))
+_LAST = (Column("notes", "notes"), Column("interval", "", shown=False), *notes.RESTS_ON)

@@ -26,7 +26,7 @@ COLUMNS = (
     Column("tuned_accuracy", "tuned, test % [95 %]", numeric=True),
     Column("difference", "tuned minus default, points [95 %]", numeric=True),
     Column("difference_low", "", shown=False), Column("difference_high", "", shown=False), Column("notes", "notes"),
-    Column("content_sha256", "", shown=False))
+    *notes.RESTS_ON)
 
 
 def marks(frame: Frame) -> dict[CellKey, str]:
@@ -40,11 +40,12 @@ def tuning(frame: Frame) -> Table | None:
     """One row a search: its best trial, how much the choice mattered, and the tuned cell beside the default one."""
     if not frame.searches:
         return None
-    found = {(cell.setting, cell.label, cell.share, cell.regime, cell.budget): cell for cell in cells(frame)}
-    sha256 = notes.identity(frame)[2]
-    rows = tuple(_row(one, found.get((one.setting, *one.condition)), found.get(("default", *one.condition)),
-                      1 / frame.resolved.num_classes, sha256)
-                 for one in frame.searches)
+    found, chance = {cell.key: cell for cell in cells(frame)}, 1 / frame.resolved.num_classes
+    identity = notes.identity(frame)
+    pairs = [(found.get((*one.condition, one.setting)), found.get((*one.condition, "default")))
+             for one in frame.searches]
+    rows = tuple((*_row(one, *pair, chance), *notes.rests_on(filter(None, pair), identity))
+                 for one, pair in zip(frame.searches, pairs, strict=True))
     values = {key: len({getattr(one, key) for one in frame.searches}) for key in ("regime", "budget", "setting")}
     return Table(f"Study {frame.study}: tuning", where_varied(COLUMNS, values), rows, (), _footer(frame))
 
@@ -55,7 +56,7 @@ def values(search: Search, chance: float) -> list[float]:
             if trial.state != "pruned"]
 
 
-def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float, sha256: str) -> tuple[Entry, ...]:
+def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float) -> tuple[Entry, ...]:
     best = search.best
     found = values(search, chance)
     differences = paired(tuned, default) if tuned and default else []
@@ -73,7 +74,7 @@ def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float
         _share(before), Entry(after.mean if after else None, interval_text(after)),
         Entry(difference.mean if difference else None, signed_interval(difference)),
         plain(difference.low if difference else None), plain(difference.high if difference else None),
-        word(_notes(search)), plain(sha256))
+        word(_notes(search)))
 
 
 def params_text(trial: Trial) -> str:
