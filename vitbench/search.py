@@ -44,9 +44,14 @@ class Search(Frozen):
         return self.label, self.share, self.regime, self.budget
 
     @property
+    def left(self) -> int:
+        """Trials that have not ended."""
+        return self.tuning.trials - len(self.trials)
+
+    @property
     def ended(self) -> bool:
         """True if every trial has ended."""
-        return len(self.trials) >= self.tuning.trials
+        return self.left <= 0
 
     @property
     def best(self) -> Trial | None:

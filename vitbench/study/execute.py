@@ -14,10 +14,10 @@ from vitbench.study import costs
 from vitbench.study.drive import Display, Driver, Options, Summary
 from vitbench.study.engines.local import LocalEngine, imports_of
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import forecasts, refuse_short_budgets, trial_forecasts, wall_seconds
+from vitbench.study.forecast import forecasts, refuse_short_budgets, search_forecasts, wall_seconds
 from vitbench.study.memory import refuse_too_large
 from vitbench.study.place import Placement, choose_place
-from vitbench.study.searches import Wanted
+from vitbench.study.searches import Wanted, once
 from vitbench.units import duration
 
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
@@ -106,7 +106,7 @@ class _Work:
         for one in (one.search for one in asked if one.search.ended):
             display.note(f"no trial of {one.label}, {one.share}, {one.setting} gave a number: its runs cannot be done; "
                          "search elsewhere, or with more trials")
-        searches = [one for one in asked if not one.search.ended]
+        searches = [one for one in once(asked) if not one.search.ended]
         return cls(todo, pending, searches, len(wanted) - len(pending) - len(todo))
 
 
@@ -123,7 +123,7 @@ class _Driving:
 def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> None:
     options, display, summary = how.options, how.display, how.summary
     began, todo = time.monotonic(), [*work.todo, *work.pending]
-    trials = sum(one.search.tuning.trials - len(one.search.trials) for one in work.searches)
+    trials = sum(one.search.left for one in work.searches)
     display.note(f"{len(todo)} runs{f' and {trials} tuning trials' if trials else ''} to do; the workers load torch "
                  "first, once")
     with LocalEngine([*imports_of(todo), *TRIAL_IMPORTS] if trials else imports_of(todo)) as engine:
@@ -137,7 +137,7 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         forecast = forecasts(todo, folder.resolved, known, engine.placement)
         if place.device == "cpu":
             refuse_too_large(todo, folder.resolved, machine.costs, forecast, engine.placement.workers)
-        expected = [*forecast.values(), *trial_forecasts(work.searches, folder.resolved, known, engine.placement)]
+        expected = [*forecast.values(), *search_forecasts(work.searches, folder.resolved, known, engine.placement)]
         summary.forecast_seconds = wall_seconds(expected, engine.placement.workers)
         seconds = "" if summary.forecast_seconds is None else f"; forecast: {duration(summary.forecast_seconds)}"
         display.note(f"{engine.placement.workers} at a time on {place.device}{seconds}")

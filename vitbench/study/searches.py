@@ -73,6 +73,11 @@ def _on_record(path: Path, new: Search) -> Search:
     return new.model_copy(update={"trials": old.trials[:new.tuning.trials]})
 
 
+def once(searches: Iterable[Wanted]) -> list[Wanted]:
+    """One for each name: labels of one specification share a search."""
+    return list({one.name: one for one in searches}.values())
+
+
 def keep(folder: Path, name: str, search: Search) -> None:
     """Write a search whole, or leave the one that is there."""
     folder.mkdir(exist_ok=True)
