@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 
+from vitbench.report.wording import NONE
+
 Value = str | int | float | bool | None
 WIDEST_PADDING = 40  # one long label must not push every row out of the window
 
@@ -37,7 +39,7 @@ def where_varied(columns: Iterable[Column], values: Mapping[str, int]) -> tuple[
 
 def word(text: str | None) -> Entry:
     """A word, or a dash where it is missing."""
-    return Entry(text, "—" if text is None else text)
+    return Entry(text, NONE if text is None else text)
 
 
 def plain(value: Value) -> Entry:
