@@ -3,9 +3,12 @@
 import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.cli.driver import start, until, vitbench
 
@@ -42,35 +45,47 @@ def searches(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_tuned_study_tunes_runs_and_shows_both_settings(tmp_path: Path) -> None:
-    write(tmp_path)
-    planned = vitbench("plan", "tuned.yaml", cwd=tmp_path)
-    assert "12 tuning trials to do, in 4 searches" in planned.stdout
-    ended = vitbench("run", "tuned.yaml", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the study, planned and done."""
+    folder = tmp_path_factory.mktemp("tuned")
+    write(folder)
+    assert "12 tuning trials to do, in 4 searches" in vitbench("plan", "tuned.yaml", cwd=folder).stdout
+    ended = vitbench("run", "tuned.yaml", cwd=folder)
     assert ended.returncode == 0, ended.stderr
     assert "16 runs and 12 tuning trials to do" in ended.stdout
-    found = searches(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def copy(done: Path, tmp_path: Path) -> Path:
+    shutil.copytree(done, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_tuned_study_tunes_runs_and_shows_both_settings(copy: Path) -> None:
+    found = searches(copy)
     assert {len(one["trials"]) for one in found.values()} == {3}
     assert {one["validation"] for one in found.values()} == {"3-fold cross-validation", "holdout"}
-    summary = json.loads(vitbench("tables", "tuned", "--format", "json", cwd=tmp_path).stdout)
+    summary = json.loads(vitbench("tables", "tuned", "--format", "json", cwd=copy).stdout)
     assert [row["setting"] for row in summary] == ["default", "tuned"] * 4
     assert {row["runs"] for row in summary} == {2}
-    table = json.loads(vitbench("tables", "tuned", "tuning", "--format", "json", cwd=tmp_path).stdout)
-    trials = json.loads(vitbench("trials", "tuned", "--format", "json", cwd=tmp_path).stdout)
+    table = json.loads(vitbench("tables", "tuned", "tuning", "--format", "json", cwd=copy).stdout)
+    trials = json.loads(vitbench("trials", "tuned", "--format", "json", cwd=copy).stdout)
     assert len(trials) == 12
     for row in table:
         of = [t for t in trials if (t["label"], t["share"]) == (row["label"], row["share"])]
         assert row["val_accuracy"] == max(t["val_accuracy"] for t in of)
-    rows = json.loads(vitbench("export", "tuned", "--format", "json", cwd=tmp_path).stdout)
+    rows = json.loads(vitbench("export", "tuned", "--format", "json", cwd=copy).stdout)
     pairs = {(row["label"], row["share"], row["seed"], row["subset"]) for row in rows if row["setting"] == "tuned"}
     assert pairs == {(row["label"], row["share"], row["seed"], row["subset"]) for row in rows
                      if row["setting"] == "default"}  # they pair
     assert {row["seed"] for row in rows} == {0, 1}
-    again = vitbench("run", "tuned.yaml", cwd=tmp_path)
+    again = vitbench("run", "tuned.yaml", cwd=copy)
     assert "nothing to do: all 16 runs are there" in again.stdout
-    assert searches(tmp_path) == found
-    assert "tuning: 12 of 12 trials done in 4 searches" in vitbench("status", "tuned", cwd=tmp_path).stdout
-    assert vitbench("verify", "tuned", cwd=tmp_path).returncode == 0
+    assert searches(copy) == found
+    assert "tuning: 12 of 12 trials done in 4 searches" in vitbench("status", "tuned", cwd=copy).stdout
+    assert vitbench("verify", "tuned", cwd=copy).returncode == 0
 
 
 def test_killed_drivers_and_workers_neither_repeat_nor_drop_a_trial(tmp_path: Path) -> None:
@@ -99,61 +114,56 @@ def test_a_search_may_be_stopped_by_a_time_limit_and_goes_on(tmp_path: Path) -> 
     assert shown["totals"]["runs"] == 16
 
 
-def test_a_damaged_search_or_journal_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
-    write(tmp_path)
-    assert vitbench("run", "tuned.yaml", cwd=tmp_path).returncode == 0
-    folder, before = tmp_path / "results" / "tuned" / "tuning", searches(tmp_path)
+def test_a_damaged_search_or_journal_is_named_and_nothing_is_lost(copy: Path) -> None:
+    folder, before = copy / "results" / "tuned" / "tuning", searches(copy)
     path = folder / next(iter(before))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    refused = vitbench("tables", "tuned", cwd=tmp_path)
+    refused = vitbench("tables", "tuned", cwd=copy)
     assert refused.returncode == 2
     assert f"{path.name} is damaged; remove it" in refused.stderr
     assert "Traceback" not in refused.stderr
     path.unlink()
-    assert vitbench("run", "tuned.yaml", cwd=tmp_path).returncode == 0
-    assert searches(tmp_path) == before  # written again from the journal
+    assert vitbench("run", "tuned.yaml", cwd=copy).returncode == 0
+    assert searches(copy) == before  # written again from the journal
     journal = folder / "journal.log"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:3], lines[3][:9] + b"\n", *lines[4:]]))
     path.unlink()
-    refused = vitbench("run", "tuned.yaml", cwd=tmp_path)
+    refused = vitbench("run", "tuned.yaml", cwd=copy)
     assert refused.returncode == 2
     assert "journal.log, line 4: damaged" in refused.stderr
     journal.write_bytes(b"".join(lines)[:-20])  # a kill cut the last line
-    assert vitbench("run", "tuned.yaml", cwd=tmp_path).returncode == 0
-    assert searches(tmp_path) == before
+    assert vitbench("run", "tuned.yaml", cwd=copy).returncode == 0
+    assert searches(copy) == before
 
 
-def test_more_trials_go_on_from_those_there_are(tmp_path: Path) -> None:
-    write(tmp_path)
-    only = ("--only", "setting=tuned,model=linear,fraction=1")
-    assert vitbench("run", "tuned.yaml", *only, cwd=tmp_path).returncode == 0
-    (before,) = searches(tmp_path).values()
-    assert vitbench("run", "tuned.yaml", "tuning.trials=5", *only, cwd=tmp_path).returncode == 0
-    (after,) = searches(tmp_path).values()
-    assert len(after["trials"]) == 5
-    assert after["trials"][:3] == before["trials"]
+def test_more_trials_go_on_from_those_there_are(copy: Path) -> None:
+    before = searches(copy)
+    assert vitbench("run", "tuned.yaml", "tuning.trials=5", "--only", "setting=tuned,model=linear,fraction=1",
+                    cwd=copy).returncode == 0
+    after = {name: one for name, one in searches(copy).items() if one != before[name]}
+    ((name, longer),) = after.items()
+    assert (longer["label"], longer["share"], len(longer["trials"])) == ("linear", "1", 5)
+    assert longer["trials"][:3] == before[name]["trials"]
 
 
-def test_a_search_that_was_edited_is_caught_and_one_of_an_earlier_form_can_go(tmp_path: Path) -> None:
-    write(tmp_path)
-    assert vitbench("run", "tuned.yaml", "models=[linear]", "fractions=[1]", cwd=tmp_path).returncode == 0
-    (path,) = (tmp_path / "results" / "tuned" / "tuning").glob("*.json")
+def test_a_search_that_was_edited_is_caught_and_one_of_an_earlier_form_can_go(copy: Path) -> None:
+    path, *_ = (copy / "results" / "tuned" / "tuning").glob("*.json")
     whole = path.read_text()
     content = json.loads(whole)
     worst = min(content["trials"], key=lambda trial: trial["val_accuracy"])
     worst["val_accuracy"] = 1.0  # so that another setting would have been chosen
     path.write_text(json.dumps(content))
-    found = vitbench("verify", "tuned", cwd=tmp_path)
+    found = vitbench("verify", "tuned", cwd=copy)
     assert found.returncode == 1
     assert f"tuning/{path.name}: does not hold the trials of the journal beside it" in found.stdout
     path.write_text(whole)
-    assert vitbench("verify", "tuned", cwd=tmp_path).returncode == 0
+    assert vitbench("verify", "tuned", cwd=copy).returncode == 0
     assert vitbench("run", "tuned.yaml", "models=[linear]", "fractions=[1]", "tuning.folds=4", "tuning.objective=loss",
-                    cwd=tmp_path).returncode == 0
-    shown = vitbench("prune", "tuned", cwd=tmp_path).stdout
+                    cwd=copy).returncode == 0
+    shown = vitbench("prune", "tuned", cwd=copy).stdout
     assert "searches of an earlier form" in shown
-    assert vitbench("prune", "tuned", "--yes", cwd=tmp_path).returncode == 0
+    assert vitbench("prune", "tuned", "--yes", cwd=copy).returncode == 0
     assert not path.exists()
-    assert vitbench("verify", "tuned", cwd=tmp_path).returncode == 0
+    assert vitbench("verify", "tuned", cwd=copy).returncode == 0
