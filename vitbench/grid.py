@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from vitbench.config import ModelEntry, Study
+from vitbench.regimes import REGIME_VERSIONS
 from vitbench.registry import nearest
 from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal, split_version
 
@@ -65,7 +66,7 @@ def _expand(study: Study, resolved: Resolved) -> Iterator[Run]:
         files = (entry.name.partition("/")[0], study.dataset)
         used = {file: resolved.plugins[file] for file in files if file in resolved.plugins}
         spec = RunSpec(dataset=resolved.dataset, model=facts.versioned, size=entry.size, options=facts.options,
-                       seed=seed, recipe=recipes[entry.label], regime=regime,
+                       seed=seed, recipe=recipes[entry.label], regime=regime, regime_version=REGIME_VERSIONS[regime],
                        budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)
         yield Run(entry.label, "default", spec)
 

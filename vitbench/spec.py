@@ -128,6 +128,7 @@ class RunSpec(Frozen):
     streams: StreamSeeds = StreamSeeds()
     recipe: Recipe = Recipe()
     regime: Regime = "none"
+    regime_version: Annotated[int, Field(ge=1)] = 1  # of vitbench.regimes: names runs of this regime alone
     budget: Budget
     plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses
 

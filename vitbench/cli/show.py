@@ -13,7 +13,8 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.progress import STATES, counts
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
-SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",
+SHORT = {"label": "model", "share": "share", "regime": "regime", "budget": "budget", "setting": "setting",
+         "train_images": "train", "runs": "runs",
          "test_accuracy": "test acc. % [95 %]", "gap": "gap", "time_harm": "time harm", "fit_state": "fit state",
          "seconds": "seconds"}
 
@@ -21,7 +22,7 @@ SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "r
 def print_table(console: Console, frame: Frame) -> None:
     """The study's summary in the columns that fit; `tables` prints the whole one."""
     table = summary(frame, mixed_devices=True)
-    places = [i for i, column in enumerate(table.columns) if column.key in SHORT]
+    places = [i for i, column in enumerate(table.columns) if column.key in SHORT and column.shown]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for i in places:
         column = table.columns[i]

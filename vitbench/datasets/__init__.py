@@ -11,7 +11,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from vitbench.registry import Registry
+from vitbench.regimes import UnknownWord, check_words
+from vitbench.registry import PluginError, Registry
 from vitbench.spec import Duplicates, ImageSpec
 
 UInt8 = npt.NDArray[np.uint8]
@@ -40,10 +41,16 @@ class DatasetMeta:
     licence: str
     citation: str
     split: str
-    keeps_labels: tuple[str, ...]  # augmentations that leave a label true
+    keeps_labels: tuple[str, ...]  # augmentations that leave a label true, words of vitbench.regimes
     sha256: str  # of the unpacked arrays, see `content_sha256`
     duplicates: Duplicates  # of the unpacked arrays, see `count_duplicates`
     at_hand: Callable[[], str | None] = _not_known  # where its files lie on this machine; a look, nothing is checked
+
+    def __post_init__(self) -> None:
+        try:
+            check_words(self.keeps_labels)
+        except UnknownWord as error:
+            raise PluginError(f"keeps_labels: {error}") from None
 
     @property
     def num_classes(self) -> int:

@@ -130,7 +130,10 @@ def _start(folder: StudyFolder, todo: list[Run], plugins: tuple[Path, ...], opti
     began = time.monotonic()
     display.note(f"{len(todo)} runs to do; the workers load torch first, once")
     with LocalEngine(imports_of(todo)) as engine:
-        machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo})
+        machine = engine.inspect(folder.study.dataset, plugins, {run.label: model_of(run) for run in todo},
+                                 tuple(regime for regime in folder.study.regimes if regime != "none"))
+        for regime, png in machine.pictures.items():
+            folder.store.write_picture(regime, png)
         summary.start_seconds = time.monotonic() - began - machine.load_seconds
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         engine.placement = Placement.of(place.device, machine.devices, workers=options.workers,

@@ -9,6 +9,7 @@ from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistak
 from vitbench.datasets import DATASETS, DatasetMeta
 from vitbench.grid import BadSelection, ModelFacts, Resolved, expand, recipe_of, select
 from vitbench.models import MODELS, ModelError, resolve
+from vitbench.regimes import ForbiddenRegime, applied
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.spec import named_version
 
@@ -44,7 +45,7 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str
     dataset, models, mistakes = None, {}, []
     try:
         dataset = DATASETS.get(study.dataset).meta
-        mistakes += _share_mistakes(study, dataset)
+        mistakes += _share_mistakes(study, dataset) + _regime_mistakes(study, dataset)
     except UnknownName as error:
         mistakes.append(_unknown("dataset", study.dataset, error))
     for position, entry in zip(loaded.kept_models, study.models, strict=True):
@@ -92,6 +93,16 @@ def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:
             load_plugin(path)
         except PluginError as error:
             mistakes.append(Mistake(f"plugins[{position}]", str(error)))
+    return mistakes
+
+
+def _regime_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
+    mistakes = []
+    for position, regime in enumerate(study.regimes):
+        try:
+            applied(regime, dataset.keeps_labels, dataset.image)
+        except ForbiddenRegime as error:
+            mistakes.append(Mistake(f"regimes[{position}]", str(error)))
     return mistakes
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from vitbench.record import DamagedRecord, ForeignRecord
+from vitbench.regimes import REGIME_VERSIONS
 from vitbench.spec import NUMERICS
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
@@ -79,11 +80,15 @@ def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
         except DamagedRecord:
             orphans.add(run_id)
         else:
-            if ended.spec.numerics == NUMERICS:
+            spec, version = ended.spec, REGIME_VERSIONS[ended.spec.regime]
+            # A newer vitbench gives runs of the study new ids: the old ones are no leftovers.
+            if spec.numerics != NUMERICS:
+                kept.append(f"run {run_id} was computed with numerics {spec.numerics}; this version's are {NUMERICS}")
+            elif spec.regime_version != version:
+                kept.append(f"run {run_id} was computed with version {spec.regime_version} of the regime "
+                            f"{spec.regime}; this version's is {version}")
+            else:
                 orphans.add(run_id)
-            else:  # a newer vitbench gives all runs of the study new ids: the old ones are no leftovers
-                kept.append(f"run {run_id} was computed with numerics {ended.spec.numerics}; this version's are "
-                            f"{NUMERICS}")
     return orphans, kept
 
 
@@ -94,7 +99,7 @@ def _entries(folder: Path) -> list[Path]:
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
-    for place in (home, home / "subsets", home / "environments", home / "plugins", home / "earlier"):
+    for place in (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", "augmented"))):
         for path in _entries(place):
             with contextlib.suppress(FileNotFoundError):  # written whole in this moment
                 if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _STILL_WRITING_SECONDS:

@@ -16,9 +16,12 @@ import torch
 
 from vitbench import cost, datasets, models, subset
 from vitbench.metrics.classification import correct
+from vitbench.nn.stochastic_depth import set_stochastic_depth
 from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
+from vitbench.regimes import STOCHASTIC_DEPTH, augmentation_text, regularisers_of
 from vitbench.spec import RunSpec, split_version
 from vitbench.streams import Streams
+from vitbench.training.augment import Augmentation
 from vitbench.training.data import Resident, Segments
 from vitbench.training.module import Classifier, Point, metrics_of
 from vitbench.training.schedule import curve_points
@@ -56,7 +59,8 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     model_name, _ = split_version(spec.model)
     entry = models.MODELS.get(model_name).meta
     layout = _memory_format(entry.family, device)
-    data = Resident(arrays, chosen, streams, spec.recipe, device, layout)
+    augmentation = Augmentation.of(spec.regime, meta, streams, device)
+    data = Resident(arrays, chosen, streams, spec.recipe, device, layout, augmentation=augmentation)
     options, _ = models.resolve(model_name, spec.size, spec.options)
 
     def build() -> torch.nn.Module:
@@ -65,6 +69,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
+    deep = spec.regime == "strong" and set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
     steps = spec.steps(len(chosen.train), counted.macs)
     module = Classifier(model, data, spec.recipe, streams.step_seeds(steps), on_point)
     on_start(steps)
@@ -79,13 +84,22 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
         data=Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train), val_images=len(chosen.validation),
                   test_images=len(arrays.test_labels), num_classes=meta.num_classes, subset=chosen.sha256,
                   dataset_sha256=meta.sha256),
-        card={**entry.card(options, meta.image), "regularisers": spec.recipe.regularisers},
+        card={**entry.card(options, meta.image), **_regime_card(spec, meta, deep=deep)},
         cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
         curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, arrays.test_labels),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, streams.subset,
                                                          len(arrays.train_labels)))
+
+
+def _regime_card(spec: RunSpec, meta: datasets.DatasetMeta, *, deep: bool) -> dict[str, str]:
+    """What is on (protocol rule 8), and what was done to the images. `deep`: the model has stochastic depth."""
+    if spec.regime == "none":
+        return {"regularisers": spec.recipe.regularisers}
+    of_recipe = [text for text in [spec.recipe.regularisers] if text != "none"]
+    return {"regularisers": ", ".join([*of_recipe, *regularisers_of(spec.regime, deep=deep)]) or "none",
+            "augmentation": augmentation_text(spec.regime, meta.keeps_labels, meta.image)}
 
 
 def _cost(module: Classifier, counted: cost.ModelCost, device: torch.device, *, seconds: float, shared: bool) -> Cost:

@@ -18,7 +18,7 @@ from vitbench.environment import set_switches
 from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
 from vitbench.models import MODELS
-from vitbench.spec import RunSpec
+from vitbench.spec import Regime, RunSpec
 from vitbench.study.engines.worker import Task, inspect, store_failure, work
 from vitbench.study.place import Machine, Placement
 
@@ -88,13 +88,14 @@ class LocalEngine:
         self._running.clear()
 
     def inspect(self, dataset: str, plugins: tuple[Path, ...],
-                models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None) -> Machine:
+                models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None,
+                regimes: tuple[Regime, ...] = ()) -> Machine:
         """Load the dataset once, so that no run finds it missing, look for CUDA devices, and try every model.
 
-        `models` are name, size and options by label. Raises DatasetError, PluginError or UnfitModels as the worker
-        did, or WorkerDied.
+        `models` are name, size and options by label; the answer has a picture of each of `regimes`. Raises
+        DatasetError, PluginError or UnfitModels as the worker did, or WorkerDied.
         """
-        connection, process = self._start(inspect, dataset, plugins, dict(models or {}))
+        connection, process = self._start(inspect, dataset, plugins, dict(models or {}), regimes)
         try:
             answer = connection.recv()
         except EOFError:

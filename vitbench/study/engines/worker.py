@@ -18,7 +18,7 @@ from vitbench.live import LiveFile
 from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, UnknownName, load_plugin
-from vitbench.spec import RunSpec
+from vitbench.spec import Regime, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.place import Machine
 
@@ -49,7 +49,7 @@ def _tell(answer: Connection, what: object) -> None:
 
 
 def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
-            answer: Connection) -> None:
+            regimes: tuple[Regime, ...], answer: Connection) -> None:
     """In a worker: answers with a Machine, or with the exception that says why no run can start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
@@ -62,9 +62,15 @@ def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str
         _load(dataset)
         seconds, devices = time.monotonic() - began, torch.cuda.device_count()
         _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models),
-                              seconds))
+                              seconds, {regime: _picture(dataset, regime) for regime in regimes}))
     except (datasets.DatasetError, PluginError, UnfitModels) as error:
         _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
+
+
+def _picture(dataset: str, regime: Regime) -> bytes:
+    from vitbench.training.pictures import picture
+
+    return picture(dataset, regime)
 
 
 def _load(dataset: str) -> None:
