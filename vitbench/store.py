@@ -98,7 +98,8 @@ class ResultStore:
                 png = file.read(MAX_PICTURE_BYTES + 1)
         except OSError:
             return None
-        return png if png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82") else None
+        whole = len(png) <= MAX_PICTURE_BYTES and png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82")
+        return png if whole else None
 
     def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None) -> None:
         """Store a finished run. Where one is already there, that one stays (a run is counted once)."""
