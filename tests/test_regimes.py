@@ -4,6 +4,7 @@ import pytest
 
 from tests.report import factory
 from vitbench import grid, regimes
+from vitbench.datasets import DATASETS
 from vitbench.regimes import (
     LIGHT,
     WORDS,
@@ -44,8 +45,9 @@ def test_what_labels_forbid_is_left_out_and_told() -> None:
 
 
 @pytest.mark.parametrize(("regime", "keeps", "image", "words"), [
-    ("light", (), GREY, "'light' is forbidden by this dataset: it would shift, flip, .* under no augmentation"),
-    ("light", ("rotate", "mixup"), GREY, "labels stay true only under mixup, rotate"),
+    ("light", (), GREY,
+     "'light' is forbidden by this dataset: it would shift, flip, .* under no augmentation; allowed: none$"),
+    ("light", ("rotate", "mixup"), GREY, "labels stay true only under mixup, rotate; allowed: none, strong$"),
     ("strong", (), GREY, "'strong' is forbidden"), ("strong", ("colour",), GREY, "only under colour"),
 ])
 def test_a_regime_of_which_nothing_is_allowed_is_forbidden(regime: str, keeps: tuple[str, ...], image: ImageSpec,
@@ -74,3 +76,13 @@ def test_a_regimes_version_renames_its_runs_and_no_others(monkeypatch: pytest.Mo
     for before, run in zip(ids, runs, strict=True):
         assert (run.spec.run_id == before) == (run.spec.regime != "strong")
     assert len(ids) == 3 * 12
+
+
+@pytest.mark.parametrize(("name", "version", "words"), [
+    ("digits", 1, "shift rotate shear intensity contrast sharpness mixup"),
+    ("fashion_mnist", 1, "shift flip rotate shear intensity contrast sharpness invert erase mixup cutmix"),
+])
+def test_what_a_version_of_a_dataset_allows_is_frozen(name: str, version: int, words: str) -> None:
+    """It decides the numbers of runs under a regime: another list is another version (protocol rule 29)."""
+    meta = DATASETS.get(name).meta
+    assert meta.version > version or set(meta.keeps_labels) == set(words.split())

@@ -25,7 +25,8 @@ WORDS = {
     "mixup": "blended with another image, the label in the same proportion",
     "cutmix": "a square replaced by another image's, the label in the proportion of areas",
 }
-"""What may be done to an image so that its label stays true (protocol rule 5), and what each word means."""
+"""What may be done to an image so that its label stays true (protocol rule 5), and what each word means. Append: the
+order decides which operation a draw means."""
 
 LIGHT = ("shift", "flip")  # strong does these too, and draws the same ones for the same seed and step
 
@@ -75,8 +76,9 @@ def applied(regime: Regime, keeps_labels: Iterable[str], image: ImageSpec) -> tu
     found = tuple(word for word in wanted if word in allowed)
     if wanted and not found:
         kept = f"only under {', '.join(sorted(allowed))}" if allowed else "under no augmentation"
+        others = [other for other in REGIME_VERSIONS if other == "none" or allowed.intersection(words_of(other, image))]
         raise ForbiddenRegime(f"{regime!r} is forbidden by this dataset: it would {', '.join(wanted)}, and the labels "
-                              f"stay true {kept}")
+                              f"stay true {kept}; allowed: {', '.join(others)}")
     return found
 
 

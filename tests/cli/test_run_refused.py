@@ -73,7 +73,7 @@ def test_a_regime_that_the_dataset_forbids_is_refused_and_nothing_written(tmp_pa
                      "fractions=[1]", cwd=tmp_path)
     assert ended.returncode == 2
     assert ended.stderr == ("error: tiny.yaml: regimes[1]: 'light' is forbidden by this dataset: it would shift, flip, "
-                            "and the labels stay true only under contrast\n")
+                            "and the labels stay true only under contrast; allowed: none, strong\n")
     assert not (tmp_path / "results").exists()
 
 

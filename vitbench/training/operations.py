@@ -44,7 +44,7 @@ def moved(images_NCSS: Tensor, rng: np.random.Generator, *, shift: bool, flip: b
     mirrored_N = (rng.random(N) < 0.5) & flip
     row_NS, column_NS = np.arange(S) + most + by_2N1
     column_NS = np.where(mirrored_N[:, None], column_NS[:, ::-1], column_NS)
-    places_2NS = torch.from_numpy(np.stack([row_NS, column_NS])).to(images_NCSS.device)
+    places_2NS = _on(images_NCSS.device, np.stack([row_NS, column_NS]))
     padded = F.pad(images_NCSS, (most,) * 4)
     image_N, channel_C = (torch.arange(n, device=images_NCSS.device) for n in (N, C))
     return padded[image_N[:, None, None, None], channel_C[:, None, None], places_2NS[0][:, None, :, None],
@@ -72,7 +72,7 @@ def _groups(names: list[str], drawn_N: np.ndarray, sign_N: np.ndarray,
     signed = np.isin(drawn_N, [i for i, name in enumerate(names) if name in SIGNED])
     key_N = 2 * drawn_N + (sign_N > 0) * signed
     keys, counts = np.unique(key_N, return_counts=True)
-    order = torch.from_numpy(np.argsort(key_N, kind="stable")).to(device)  # one copy for all groups
+    order = _on(device, np.argsort(key_N, kind="stable"))  # one copy for all groups
     for key, index in zip(keys.tolist(), torch.split(order, counts.tolist()), strict=True):
         if names[key // 2] in TONES:
             yield names[key // 2], 1 if key % 2 else -1, index
@@ -93,10 +93,10 @@ def _turned(images_NCSS: Tensor, matrix_LN22: np.ndarray) -> Tensor:
     chosen = np.flatnonzero((matrix_LN22 != np.eye(2)).any(axis=(0, 2, 3)))
     if not len(chosen):
         return images_NCSS
-    theta_M23 = torch.from_numpy(np.pad(whole_N22[chosen], ((0, 0), (0, 0), (0, 1))).astype(np.float32))
-    index = torch.from_numpy(chosen).to(images_NCSS.device)
+    theta_M23 = np.pad(whole_N22[chosen], ((0, 0), (0, 0), (0, 1))).astype(np.float32)
+    index = _on(images_NCSS.device, chosen)
     some = images_NCSS[index]
-    grid = F.affine_grid(theta_M23.to(some.device), list(some.shape), align_corners=False)
+    grid = F.affine_grid(_on(some.device, theta_M23), list(some.shape), align_corners=False)
     return images_NCSS.index_copy_(0, index, F.grid_sample(some, grid, align_corners=False))
 
 
@@ -127,7 +127,7 @@ def mixed(images_NCSS: Tensor, targets_NK: Tensor, rng: np.random.Generator,
     own_N = np.where(kind_N == "mixup", blend_N, 1.0)
     side_N = np.where(kind_N == "cutmix", np.rint(S * np.sqrt(area_N)), 0).astype(np.int64)
     share_2N = np.stack([own_N, own_N * (1 - (side_N / S) ** 2)]).astype(np.float32)
-    pixel_N, target_N = torch.from_numpy(share_2N).to(device)
+    pixel_N, target_N = _on(device, share_2N)
     weight_N1SS = pixel_N[:, None, None, None] * ~_rectangles(rng, S, side_N, side_N, device)
     return (torch.lerp(images_NCSS.roll(1, 0), images_NCSS, weight_N1SS),
             torch.lerp(targets_NK.roll(1, 0), targets_NK, target_N[:, None]))
@@ -137,7 +137,13 @@ def _rectangles(rng: np.random.Generator, side: int, height_N: np.ndarray, width
                 device: torch.device) -> Tensor:
     """N x 1 x side x side, true inside one rectangle an image, anywhere within it."""
     top_N, left_N = (rng.integers(0, side - length_N + 1) for length_N in (height_N, width_N))
-    edges_4N1 = torch.from_numpy(np.stack([top_N, top_N + height_N, left_N, left_N + width_N])[..., None]).to(device)
+    edges_4N1 = _on(device, np.stack([top_N, top_N + height_N, left_N, left_N + width_N])[..., None])
     place_S = torch.arange(side, device=device)
     inside_2NS = (place_S >= edges_4N1[::2]) & (place_S < edges_4N1[1::2])
     return inside_2NS[0][:, None, :, None] & inside_2NS[1][:, None, None, :]
+
+
+def _on(device: torch.device, drawn: np.ndarray) -> Tensor:
+    """What was drawn, on the device. A copy from pinned memory does not wait for what the device still does."""
+    tensor = torch.from_numpy(drawn)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
