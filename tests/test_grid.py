@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vitbench.config import Study
-from vitbench.grid import ModelFacts, Resolved, Run, by_priority, expand, recipe_of, select
+from vitbench.expansion import expand, recipe_of
+from vitbench.grid import ModelFacts, Resolved, Run, by_priority, select
 from vitbench.spec import Recipe
 
 CHOICES: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report import factory
-from vitbench import grid, regimes
+from vitbench import expansion, regimes
 from vitbench.datasets import DATASETS
 from vitbench.regimes import (
     LIGHT,
@@ -63,16 +63,16 @@ def test_a_word_that_names_no_augmentation_is_refused_with_the_nearest() -> None
 
 
 def test_the_card_tells_smoothing_and_depth_of_strong_alone() -> None:
-    assert regularisers_of("none", deep=False) == regularisers_of("light", deep=False) == []
-    assert regularisers_of("strong", deep=True) == ["label smoothing 0.1", "stochastic depth 0.1"]
-    assert regularisers_of("strong", deep=False) == ["label smoothing 0.1", "no stochastic depth"]
+    assert regularisers_of("none", 0.0) == regularisers_of("light", 0.0) == []
+    assert regularisers_of("strong", 0.1) == ["label smoothing 0.1", "stochastic depth 0.1"]
+    assert regularisers_of("strong", 0.0) == ["label smoothing 0.1", "no stochastic depth"]
 
 
 def test_a_regimes_version_renames_its_runs_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     study = factory.study(regimes=["none", "light", "strong"])
-    ids = [run.spec.run_id for run in grid.expand(study, factory.resolved(study))]
+    ids = [run.spec.run_id for run in expansion.expand(study, factory.resolved(study))]
     monkeypatch.setitem(regimes.REGIME_VERSIONS, "strong", 2)
-    runs = grid.expand(study, factory.resolved(study))
+    runs = expansion.expand(study, factory.resolved(study))
     for before, run in zip(ids, runs, strict=True):
         assert (run.spec.run_id == before) == (run.spec.regime != "strong")
     assert len(ids) == 3 * 12

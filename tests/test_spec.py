@@ -70,6 +70,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "size": {"size": "s"}, "options": {"options": {"heads": 2}}, "fraction": {"fraction": "0.2"},
     "images_per_class": {"fraction": None, "images_per_class": 5}, "seed": {"seed": 4},
     "regime": {"regime": "light"}, "regime_version": {"regime_version": 2},
+    "refit": {"refit": True}, "data.pixels": {"data": {"pixels": "shuffled"}},
+    "data.label_noise": {"data": {"label_noise": "0.1"}}, "data.duplicates": {"data": {"duplicates": "masked"}},
     "plugins": {"plugins": {"convnet": "0" * 64}},
     **{f"streams.{name}": {"streams": {name: 3}} for name in StreamSeeds.model_fields},
     "recipe.optimizer": {"recipe": {"optimizer": "sgd"}}, "recipe.learning_rate": {"recipe": {"learning_rate": 0.002}},

@@ -1,15 +1,18 @@
-"""From a Study to its runs: every combination, in the order in which they are done."""
+"""The runs of a study: how they are named, chosen and put into order."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
+from functools import cache
 from typing import Any
 
-from vitbench.config import ModelEntry, Study
-from vitbench.regimes import REGIME_VERSIONS
+from pydantic import Field
+
+from vitbench import subset
+from vitbench.config.bands import Band
+from vitbench.config.controls import MAIN
 from vitbench.registry import nearest
-from vitbench.spec import Budget, Duplicates, Frozen, Recipe, RunSpec, Setting, exact_decimal, split_version
+from vitbench.spec import Duplicates, Frozen, RunSpec, exact_decimal, split_version
 
 
 class BadSelection(ValueError):
@@ -21,13 +24,28 @@ class Run:
     """A run as a study names it: its specification, and the words of the study that are no part of its numbers."""
 
     label: str
-    setting: Setting
+    setting: str  # default, or tuned; of several searches tuned, tuned:2, ...
     spec: RunSpec
+    control: str = MAIN  # the control that asks for it, or `anchor`
+    pending: bool = False  # its cell is not tuned yet: `spec` stands in for one that is not known
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What names the run within its study; a run id alone may stand under two labels."""
+        return self.label, self.setting, self.control, self.spec.run_id
 
     @property
     def budget(self) -> str:
         """'steps:300'."""
         return f"{self.spec.budget.unit}:{self.spec.budget.amount}"
+
+    @property
+    def condition(self) -> "Condition":
+        """What names the cell within its study, but for the control."""
+        return self.label, self.spec.share, self.spec.regime, self.budget
+
+
+Condition = tuple[str, str, str, str]  # label, share, regime, budget
 
 
 class ModelFacts(Frozen):
@@ -47,35 +65,31 @@ class Resolved(Frozen):
     num_classes: int
     models: dict[str, ModelFacts]  # by label
     plugins: dict[str, str]  # name -> SHA-256 of the source
+    bands: dict[str, Band] = Field(default_factory=dict)  # of the anchors, by label
     split: str | None = None  # how training and test were parted; None: written before it was kept
     duplicates: Duplicates | None = None
 
 
-def expand(study: Study, resolved: Resolved) -> list[Run]:
-    """All runs, seed by seed, so that a study cut short still has whole comparisons."""
-    return list(_expand(study, resolved))
+def counts_of(run: Run, resolved: Resolved) -> subset.Counts:
+    """Images of each class that a run draws and how it parts them, known before it trains."""
+    return carved(run, resolved).refitted() if run.spec.refit else carved(run, resolved)
 
 
-def _expand(study: Study, resolved: Resolved) -> Iterator[Run]:
-    shares: list[dict[str, Any]] = [{"fraction": f} for f in study.fractions or ()]
-    shares += [{"images_per_class": k} for k in study.images_per_class or ()]
-    recipes = {entry.label: recipe_of(study, entry) for entry in study.models}
-    for seed, budget, regime, share, entry in product(study.seeds, study.budgets, study.regimes, shares,
-                                                      study.models):
-        facts = resolved.models[entry.label]
-        files = (entry.name.partition("/")[0], study.dataset)
-        used = {file: resolved.plugins[file] for file in files if file in resolved.plugins}
-        spec = RunSpec(dataset=resolved.dataset, model=facts.versioned, size=entry.size, options=facts.options,
-                       seed=seed, recipe=recipes[entry.label], regime=regime, regime_version=REGIME_VERSIONS[regime],
-                       budget=Budget(unit=budget.unit, amount=budget.amount), plugins=used, **share)
-        yield Run(entry.label, "default", spec)
+def carved(run: Run, resolved: Resolved) -> subset.Counts:
+    """The same with validation carved out, whether or not the run trains on it."""
+    return _counts(resolved.train_counts, run.spec.fraction, run.spec.images_per_class)
+
+
+@cache
+def _counts(train_counts: tuple[int, ...], fraction: str | None, images_per_class: int | None) -> subset.Counts:
+    return subset.counts(train_counts, fraction=fraction, images_per_class=images_per_class)
 
 
 def distinct(runs: Iterable[Run]) -> list[Run]:
-    """One for each run id, the first: labels of one specification share a run."""
-    first: dict[str, Run] = {}
+    """One for each run id, the first: labels of one specification share a run. Of pending ones each is its own."""
+    first: dict[object, Run] = {}
     for run in runs:
-        first.setdefault(run.spec.run_id, run)
+        first.setdefault(run.key if run.pending else run.spec.run_id, run)
     return list(first.values())
 
 
@@ -85,15 +99,10 @@ def by_priority(runs: list[Run], priority: Iterable[str]) -> list[Run]:
     Raises BadSelection for one that names no run.
     """
     first = [run for selection in priority for run in select(runs, selection)]
-    return list({(run.label, run.setting, run.spec.run_id): run for run in [*first, *runs]}.values())
+    return list({run.key: run for run in [*first, *runs]}.values())
 
 
-def recipe_of(study: Study, entry: ModelEntry) -> Recipe:
-    """The study's recipe with the model's own values. Raises ValidationError for a wrong one."""
-    return Recipe.model_validate({**study.recipe.model_dump(), **entry.recipe})
-
-
-_ONLY = ("model", "fraction", "images_per_class", "seed", "regime", "budget", "setting")
+_ONLY = ("model", "fraction", "images_per_class", "seed", "regime", "budget", "setting", "control")
 
 
 def model_of(run: Run) -> tuple[str, str | None, dict[str, Any]]:
@@ -124,4 +133,4 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
 def _value(run: Run, key: str) -> str:
     return str({"model": run.label, "fraction": run.spec.fraction, "images_per_class": run.spec.images_per_class,
                 "seed": run.spec.seed, "regime": run.spec.regime, "budget": run.budget,
-                "setting": run.setting}[key])
+                "setting": run.setting, "control": run.control or "none"}[key])

@@ -89,9 +89,9 @@ def augmentation_text(regime: Regime, keeps_labels: Iterable[str], image: ImageS
     return ", ".join(done or ["none"]) + (f"; not {', '.join(forbidden)}" if forbidden else "")
 
 
-def regularisers_of(regime: Regime, *, deep: bool) -> list[str]:
-    """What the regime adds, for the card (protocol rule 8); `deep`: stochastic depth could be set."""
+def regularisers_of(regime: Regime, stochastic_depth: float) -> list[str]:
+    """What the regime adds, for the card (protocol rule 8), where the model could be given that stochastic depth."""
     if regime != "strong":
         return []
-    return [f"label smoothing {LABEL_SMOOTHING:g}", f"stochastic depth {STOCHASTIC_DEPTH:g}" if deep
-            else "no stochastic depth"]
+    depth = f"stochastic depth {stochastic_depth:g}" if stochastic_depth else "no stochastic depth"
+    return [f"label smoothing {LABEL_SMOOTHING:g}", depth]

@@ -17,7 +17,6 @@ MAX_DIGITS = 28
 
 Regime = Literal["none", "light", "strong"]
 Precision = Literal["fp32", "bf16"]
-Setting = Literal["default", "tuned"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -26,6 +25,14 @@ class Frozen(BaseModel):
     """A validated value: immutable, strict, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def printable(text: str) -> str:
+    """`text`, refused where a character would break a line or turn its direction in a table."""
+    odd = next((c for c in text if not c.isprintable()), None)
+    if odd is not None:
+        raise ValueError(f"Input should hold no control character; {odd!r} is one")
+    return text
 
 
 def exact_decimal(value: object) -> str:
@@ -50,6 +57,7 @@ def _fraction(text: str) -> str:
 
 
 _Written = Annotated[float, Field(gt=0, le=1)] | Annotated[str, Field(pattern=r"^[0-9.eE+-]+$")]  # for editors
+_WrittenNoise = Annotated[float, Field(ge=0, lt=1)] | Annotated[str, Field(pattern=r"^[0-9.eE+-]+$")]
 ExactFraction = Annotated[str, BeforeValidator(exact_decimal, json_schema_input_type=_Written),
                           AfterValidator(_fraction)]
 
@@ -105,6 +113,24 @@ class Budget(Frozen):
         return steps
 
 
+def _noise(text: str) -> str:
+    if not 0 <= Decimal(text) < 1:
+        raise ValueError("Input should be at least 0 and less than 1")
+    return text
+
+
+class DataVariant(Frozen):
+    """What is done to a dataset's images and labels before a run sees them: controls of claims.md."""
+
+    pixels: Annotated[Literal["as_is", "shuffled"], Field(
+        description="shuffled: one fixed permutation of the places, the same for every image")] = "as_is"
+    label_noise: Annotated[str, BeforeValidator(exact_decimal, json_schema_input_type=_WrittenNoise),
+                           AfterValidator(_noise),
+                           Field(description="share of training labels replaced by another class's")] = "0"
+    duplicates: Annotated[Literal["kept", "masked"], Field(
+        description="masked: test and validation leave out images that are in training, too")] = "kept"
+
+
 class StreamSeeds(Frozen):
     """Seeds of single streams where they differ from the run's seed (crossed designs)."""
 
@@ -126,9 +152,11 @@ class RunSpec(Frozen):
     images_per_class: Annotated[int, Field(ge=1)] | None = None
     seed: Seed
     streams: StreamSeeds = StreamSeeds()
+    data: DataVariant = DataVariant()
     recipe: Recipe = Recipe()
     regime: Regime = "none"
     regime_version: Annotated[int, Field(ge=1)] = 1  # of vitbench.regimes: names runs of this regime alone
+    refit: bool = False  # trained on the validation part, too
     budget: Budget
     plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses
 

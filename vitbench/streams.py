@@ -8,7 +8,7 @@ import numpy.typing as npt
 from vitbench.spec import RunSpec
 
 # Spawn keys are part of every result ever made: append, never renumber.
-SUBSET, INIT, ORDER, AUGMENT, STEP, SAMPLE = range(6)
+SUBSET, INIT, ORDER, AUGMENT, STEP, SAMPLE, NOISE = range(7)
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Streams:
     def sample_rng(self) -> np.random.Generator:
         """Draws which training and validation images the inner curve points look at."""
         return np.random.default_rng(np.random.SeedSequence(self.subset, spawn_key=(SAMPLE,)))
+
+    def noise_rng(self) -> np.random.Generator:
+        """Draws which labels are wrong; the same for every model and share."""
+        return np.random.default_rng(np.random.SeedSequence(self.subset, spawn_key=(NOISE,)))
 
     def init_seed(self) -> int:
         """Seed of torch's generator while the model is built."""

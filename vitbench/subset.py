@@ -30,6 +30,10 @@ class Counts:
         """True if every class has a validation image."""
         return sum(self.validation) > 0
 
+    def refitted(self) -> "Counts":
+        """The same images, all of them for training."""
+        return Counts(self.drawn, self.drawn, (0,) * len(self.drawn))
+
 
 def counts(class_counts: tuple[int, ...], *, fraction: str | None = None,
            images_per_class: int | None = None) -> Counts:

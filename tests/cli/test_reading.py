@@ -81,7 +81,7 @@ def test_a_models_card_comes_for_each_size_or_for_one(tmp_path: Path) -> None:
     assert "resnet@1, convolution, for digits@1: 8 x 8 x 1, 10 classes" in every.stdout
     assert "size xs s m l xl" in " ".join(every.stdout.split())
     (one,) = json.loads(vitbench("show", "model", "resnet:s", "width=16", "--json", cwd=tmp_path).stdout)
-    assert one["options"] == {"width": 16, "blocks_per_stage": 3}
+    assert one["options"] == {"width": 16, "blocks_per_stage": 3, "normalisation": "batch"}
     assert one["parameters"] == 269_434  # ResNet-20 with one channel: 2 x 9 x 16 fewer than with three
     assert one["card"]["normalisation"] == "BatchNorm"
 
@@ -138,7 +138,7 @@ def test_status_as_json_has_stable_keys(results: Path) -> None:
     assert run == {"run_id": running.name, "step": 5, "steps": 300, "train_loss": None, "val_loss": None,
                    "test_loss": 2.25, "lost": False}
     models = shown.pop("models")
-    assert shown == {"study": "quick", "earlier_runs": 0,
+    assert shown == {"study": "quick", "earlier_runs": 0, "trials": {"done": 0, "to_do": 0},
                      "totals": {"runs": 12, "done": 10, "running": 1, "failed": 0, "to_do": 1}}
     assert models.keys() == {"token_transformer:xs", "convnet:xs"}
     assert all(model.keys() == shown["totals"].keys() for model in models.values())
@@ -167,7 +167,7 @@ def test_a_run_under_two_labels_is_planned_once(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     counts = {line.split()[0]: line.split()[1:] for line in ended.stdout.splitlines()}
     assert counts["again"][:4] == counts["all"][:4] == ["6", "0", "0", "6"]
-    assert "6 runs stand under a second label; they are done once" in ended.stdout
+    assert "6 runs stand twice in the study; they are done once" in ended.stdout
 
 
 def test_prune_shows_first_and_removes_only_with_yes(results: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_plan_says_what_it_does_not_know_and_json_has_the_same(results: Path) 
     assert found["totals"]["runs"] == 8 * 6 * 4
     assert found["resolution"]["seeds"] == 8
     assert found["models"]["linear"].keys() == found["totals"].keys()
-    assert found.keys() == {"study", "device", "workers", "shares", "models", "totals", "seconds", "peak_memory_bytes",
-                            "unmeasured", "resolution"}
+    assert found.keys() == {"study", "device", "workers", "shares", "models", "totals", "trials", "seconds",
+                            "peak_memory_bytes", "unmeasured", "resolution"}
 
 
 def test_status_in_one_line(results: Path) -> None:

@@ -13,6 +13,7 @@ from vitbench import grid
 from vitbench.config import BadStudy, Loaded, Study, find, load
 from vitbench.config.load import shipped_studies
 from vitbench.config.schema import BudgetEntry
+from vitbench.expansion import expand
 from vitbench.spec import Budget
 
 GOOD = """\
@@ -481,5 +482,5 @@ def test_a_good_study_has_runs_whose_ids_all_differ(study_file: Write) -> None:
     facts = {m.label: grid.ModelFacts(versioned=f"{m.name}@1", family="control", options={}) for m in study.models}
     resolved = grid.Resolved(dataset="digits@1", train_counts=(5, 5), test_images=3, num_classes=2, models=facts,
                              plugins={})
-    runs = grid.expand(study, resolved)
+    runs = expand(study, resolved)
     assert len({run.spec.run_id for run in runs}) == len(runs) == 2 * 2 * 6

@@ -12,8 +12,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from vitbench.config import FitRule, Study
+from vitbench.config.controls import Crossed
+from vitbench.config.tuning import Range, Tuning
 from vitbench.models import MODELS, resolve
-from vitbench.spec import Budget, Recipe, RunSpec, StreamSeeds, named_version
+from vitbench.spec import Budget, DataVariant, Recipe, RunSpec, StreamSeeds, named_version
 
 FOLDER = Path(__file__).parent
 ADVICE = ("A default is frozen once a result rests on it. Take the change back, or make it a new field, "
@@ -44,7 +46,7 @@ def write(name: str, content: Any) -> None:
 def defaults() -> dict[str, Any]:
     """Every default that a run id leaves out, by its dotted name; those of the shipped models size by size."""
     found = {}
-    for schema in (Recipe, Budget, StreamSeeds, RunSpec, FitRule, Study):
+    for schema in (Recipe, Budget, StreamSeeds, DataVariant, RunSpec, FitRule, Tuning, Range, Crossed, Study):
         for name, info in schema.model_fields.items():
             if not info.is_required() and f"{schema.__name__}.{name}" not in NOT_FROZEN:
                 found[f"{schema.__name__}.{name}"] = _plain(info.get_default(call_default_factory=True))

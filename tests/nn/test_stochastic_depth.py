@@ -8,7 +8,7 @@ from torch import nn
 from torchvision.ops import StochasticDepth
 
 from vitbench.models import build
-from vitbench.nn.stochastic_depth import set_stochastic_depth
+from vitbench.nn.stochastic_depth import set_stochastic_depth, stochastic_depth_of
 from vitbench.spec import ImageSpec
 
 GREY, COLOUR = ImageSpec(8, 1), ImageSpec(32, 3)
@@ -42,8 +42,10 @@ def test_blocks_are_left_out_the_more_the_deeper(name: str, size: str | None, im
                                                  expected: list[float] | None) -> None:
     model = made(name, size, image)
     assert rates(model) == []
-    assert set_stochastic_depth(model, 0.1, image)
+    assert stochastic_depth_of(model) == 0.0
+    set_stochastic_depth(model, 0.1, image)
     found = rates(model)
+    assert stochastic_depth_of(model) == 0.1
     assert sorted(found) == found
     assert found[-1] == 0.1
     assert expected is None or sorted(set(found)) == pytest.approx(expected)
@@ -72,8 +74,9 @@ def test_training_draws_by_image_and_evaluation_stays_as_it_was(name: str, size:
 def test_a_model_without_residual_branches_has_none(name: str, size: str | None, image: ImageSpec) -> None:
     model, x = made(name, size, image), images(image)
     before = copy.deepcopy(model)
-    assert not set_stochastic_depth(model, 0.9, image)
+    set_stochastic_depth(model, 0.9, image)
     assert rates(model) == []
+    assert stochastic_depth_of(model) == 0.0
     state = torch.get_rng_state()
     model(x)
     assert torch.equal(state, torch.get_rng_state()) or any(isinstance(m, nn.Dropout) for m in before.modules())

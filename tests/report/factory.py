@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from vitbench.config import Study
-from vitbench.grid import ModelFacts, Resolved, Run, expand
+from vitbench.expansion import expand
+from vitbench.grid import ModelFacts, Resolved, Run, counts_of
 from vitbench.record import Cost, Curves, Data, Execution, Failure, Final, RunRecord
-from vitbench.report.frame import Frame, build, counts_of
+from vitbench.report.frame import Frame, build
 
 STEPS = (1, 2, 5, 12, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300)
 FAMILIES = {"token_transformer": "attention", "convnet": "convolution", "linear": "control", "mlp": "control"}

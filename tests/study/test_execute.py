@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.report.factory import failure, record, resolved, study
-from vitbench.grid import distinct, expand
+from vitbench.expansion import expand
+from vitbench.grid import distinct
 from vitbench.record import ForeignRecord
 from vitbench.spec import canonical_json, sha256_json
 from vitbench.store import ResultStore

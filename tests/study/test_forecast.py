@@ -9,7 +9,8 @@ import pytest
 from tests.report.factory import failure, record, resolved, study
 from vitbench.config import Study
 from vitbench.environment import usable_cores
-from vitbench.grid import Run, expand
+from vitbench.expansion import expand
+from vitbench.grid import Run
 from vitbench.record import RunRecord
 from vitbench.report.cells import cells
 from vitbench.report.frame import build

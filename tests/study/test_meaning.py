@@ -147,7 +147,7 @@ def test_a_priority_that_names_no_run_is_a_mistake(tmp_path: Path) -> None:
     found = _mistakes(tmp_path, GOOD + "priority: ['model=eigt', 'fraction=0.10', 'size=s']\n")
     assert found == ["priority[0]: model=eigt: this study has eight, linear. Did you mean 'eight'?",
                      "priority[2]: 'size=s': write key=value with a key of model, fraction, images_per_class, seed, "
-                     "regime, budget, setting. Did you mean 'seed'?"]
+                     "regime, budget, setting, control. Did you mean 'seed'?"]
 
 
 def test_seeds_between_declared_looks_are_a_mistake(tmp_path: Path) -> None:
@@ -175,3 +175,70 @@ def test_a_timm_model_has_its_name_as_label_and_its_options_in_the_run(tmp_path:
     _, names = resolved(load(path), import_plugins=False)
     assert names.models["timm/vit_tiny_patch16_224"].versioned == f"timm/vit_tiny_patch16_224@{timm_version()}"
     assert (names.models["r18"].family, names.models["r18"].options) == ("convolution", {"stem": "small"})
+
+
+TUNED = "tuning: {trials: 4, validation: where_needed, space: {learning_rate: {low: 0.001, high: 0.01, log: true}}}\n"
+
+
+@pytest.mark.parametrize(("text", "place", "message"), [
+    ("controls: [{name: c, data: {pixel: shuffled}}]", "controls[0].data.pixel", "unknown key; allowed: pixels, "),
+    ("controls: [{name: c, data: {pixels: mixed}}]", "controls[0].data.pixels", "should be one of: as_is, shuffled"),
+    ("controls: [{name: c, data: {pixels: as_is}}]", "controls[0].data.pixels", "changes nothing"),
+    ("controls: [{name: c, data: {label_noise: 1}}]", "controls[0].data.label_noise", "less than 1; found"),
+    ("controls: [{name: c, recipe: {warmup: 2}}]", "controls[0].recipe.warmup", "less than 1; found 2"),
+    ("controls: [{name: c, grid: {weight_decay: [0, -1]}}]", "controls[0].grid.weight_decay", "greater than or equal"),
+    ("controls: [{name: c, recipe: {warmup: 0}, only: model=liner}]", "controls[0].only", "Did you mean 'linear'?"),
+    ("controls: [{name: c, budget_factor: 2}, {name: c, budget_factor: 4}]", "controls[1].name", "stands twice"),
+    ("controls: [{name: anchor, budget_factor: 2}]", "controls[0].name", "should not be 'anchor'"),
+    ("controls: [{name: c}]", "controls[0]", "exactly one of data, recipe, grid, budget_factor, streams, crossed"),
+    ("controls: [{name: c, budget_factor: 2, recipe: {warmup: 0}}]", "controls[0]", "found recipe and budget_factor"),
+    ("controls: [{name: c, recipe: {}}]", "controls[0]", "should change something"),
+    ("controls: [{name: c, budget_factor: 1}]", "controls[0].budget_factor", "greater than or equal to 2"),
+    ("controls: [{name: c, crossed: {subset: 1}}]", "controls[0].crossed.subset", "greater than or equal to 2"),
+    ("controls: [{name: c, stream: {init: 0}}]", "controls[0].stream", "Did you mean 'streams'?"),
+    ("anchors: [liner]", "anchors[0]", "no model of this study has the label 'liner'"),
+    (TUNED.replace("learning_rate", "learning_rat"), "tuning.space", "'learning_rat' is no key of the recipe"),
+    (TUNED.replace("low: 0.001", "low: 0.01"), "tuning.space.learning_rate", "should rise from low to high"),
+    (TUNED.replace("low: 0.001", "low: 0"), "tuning.space.learning_rate", "above 0 where log is true"),
+    (TUNED.replace("low: 0.001, high: 0.01, log: true", "low: -1, high: 1"), "tuning.space.learning_rate",
+     "greater than 0; found -1"),
+    (TUNED.replace("{low: 0.001, high: 0.01, log: true}", "0.1"), "tuning.space.learning_rate", "should be a range"),
+    (TUNED.replace("{low: 0.001, high: 0.01, log: true}", "[]"), "tuning.space.learning_rate", "at least one entry"),
+    (TUNED.replace("{low: 0.001, high: 0.01, log: true}", "[0.1, 0.1]"), "tuning.space.learning_rate", "twice"),
+    (TUNED.replace("{low: 0.001, high: 0.01, log: true}", "[0.1, 'x']"), "tuning.space.learning_rate", "found 'x'"),
+    (TUNED.replace("trials: 4", "trials: 1"), "tuning.trials", "greater than or equal to 2"),
+    (TUNED.replace("where_needed", "holdout"), "tuning.validation",
+     "share 0.1 has 25 validation images, and holdout needs 100; use where_needed or cv"),
+    (TUNED.replace("where_needed", "cv, folds: 15"), "tuning.folds",
+     "share 0.1 has 14 images of its smallest class, fewer than 15 folds"),
+    (TUNED.replace("where_needed", "cv, pruner: halving"), "tuning.pruner", "needs validation: "),
+    (TUNED.replace("trials: 4", "trials: 4, only: fraction=0.2"), "tuning.only", "this study has 0.1, 1"),
+])
+def test_what_stands_beside_the_grid_is_checked_before_anything_runs(tmp_path: Path, text: str, place: str,
+                                                                     message: str) -> None:
+    found = _mistakes(tmp_path, GOOD_BESIDE + text)
+    assert len(found) == 1, found
+    assert found[0].startswith(f"{place}: ")
+    assert message in found[0]
+
+
+GOOD_BESIDE = """\
+question: who overfits?
+dataset: digits
+models: [linear, "convnet:xs"]
+fractions: [0.1, 1]
+"""
+
+
+def test_a_good_tuning_and_good_controls_are_no_mistake(tmp_path: Path) -> None:
+    controls = """\
+controls:
+  - {name: shuffled, data: {pixels: shuffled}}
+  - {name: x2, budget_factor: 2, only: 'fraction=1'}
+  - {name: streams, streams: {subset: 0}}
+  - {name: crossed, crossed: {}}
+"""
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD_BESIDE + TUNED + controls)
+    study, _ = resolved(load(path), import_plugins=True)
+    assert len(study.controls) == 4

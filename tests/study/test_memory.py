@@ -4,7 +4,7 @@ import pytest
 
 from tests.report.factory import resolved, study
 from vitbench.cost import ModelCost
-from vitbench.grid import expand
+from vitbench.expansion import expand
 from vitbench.study import memory
 from vitbench.study.forecast import Expected
 from vitbench.study.memory import TooLarge, least_bytes, refuse_too_large
@@ -48,8 +48,8 @@ def test_what_does_not_fit_is_refused_with_numbers_and_what_would(monkeypatch: p
 
 
 def test_what_was_measured_counts_more_than_the_estimate() -> None:
-    measured = {run.spec.run_id: Expected(1.0, 500_000_000) for run in RUNS}
+    measured = {run.key: Expected(1.0, 500_000_000) for run in RUNS}
     refuse_too_large(RUNS, FACTS, COSTS, measured, workers=8)
-    measured = {run.spec.run_id: Expected(1.0, 5_000_000_000) for run in RUNS}
+    measured = {run.key: Expected(1.0, 5_000_000_000) for run in RUNS}
     with pytest.raises(TooLarge, match=r"measured 5\.0 GB"):
         refuse_too_large(RUNS, FACTS, COSTS, measured, workers=2)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tests.training.test_operations import noise, shifted
 from vitbench.datasets import DATASETS, DatasetMeta
+from vitbench.datasets._variant import shuffled
 from vitbench.regimes import LABEL_SMOOTHING, WORDS, ForbiddenRegime
 from vitbench.spec import Regime
 from vitbench.streams import Streams
@@ -135,6 +136,17 @@ def test_none_is_no_augmentation_and_a_forbidden_regime_is_refused() -> None:
     assert Augmentation.of("none", nothing, Streams(0, 0, 0, 0), CPU) is None
     with pytest.raises(ForbiddenRegime):
         made("light", nothing)
+
+
+@pytest.mark.parametrize("regime", ["light", "strong"])
+def test_shuffled_pixels_are_augmented_as_if_they_were_in_place(regime: Regime) -> None:
+    images, labels = batch(DIGITS)
+    hidden = Augmentation.of(regime, DIGITS, Streams(1, 2, 3, 0), CPU, shuffled=True)
+    assert hidden is not None
+    found, targets = hidden(2, torch.from_numpy(shuffled(images.numpy())), labels, FILL)
+    expected, same = made(regime)(2, images, labels, FILL)
+    assert torch.equal(found, torch.from_numpy(shuffled(expected.numpy())))
+    assert torch.equal(targets, same)
 
 
 @pytest.mark.gpu

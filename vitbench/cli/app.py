@@ -63,7 +63,7 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         quiet: Quiet = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
-    from vitbench.study.execute import Options
+    from vitbench.study.drive import Options
 
     use_data_dir(data_dir)
     options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed)
@@ -100,17 +100,39 @@ def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = F
 
 @app.command()
 def tables(study: StudyArgument,
+           name: Annotated[str, typer.Argument(metavar="[NAME]", help="summary; budgets, regimes, settings: does the "
+                                               "ranking change with them; tuning; controls; anchors; trials."
+                                               )] = "summary",
            form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, csv, json or html.")] = "md",
            mixed_devices: Annotated[bool, typer.Option("--mixed-devices", help="Allow runs of several devices in "
                                                        "one table.")] = False,
            results: Results = RESULTS) -> None:
-    """Print the table of a study."""
+    """Print a table of a study."""
     from vitbench.report import render
+    from vitbench.report.catalogue import BESIDE
     from vitbench.report.tables import summary
 
     forms = {"md": render.markdown, "csv": render.csv, "json": render.json, "html": render.html}
     choose("--format", form, tuple(forms))
-    sys.stdout.write(forms[form](summary(_frame(_folder(study, results)), mixed_devices=mixed_devices)))
+    choose("NAME", name, ("summary", *BESIDE))
+    frame = _frame(_folder(study, results))
+    table = summary(frame, mixed_devices=mixed_devices) if name == "summary" else BESIDE[name](frame)
+    if table is None:
+        raise BadInput(f"NAME: this study has no table {name!r}: {_NEEDS[name]}")
+    sys.stdout.write(forms[form](table))
+
+
+_NEEDS = {"budgets": "it has one budget", "regimes": "it has one regime", "settings": "it has no tuning",
+          "tuning": "it has no tuning", "trials": "it has no tuning", "controls": "it has no controls",
+          "anchors": "it has no anchors"}
+
+
+@app.command()
+def trials(study: StudyArgument,
+           form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, csv, json or html.")] = "md",
+           results: Results = RESULTS) -> None:
+    """List every trial of a study's tuning."""
+    tables(study, "trials", form, mixed_devices=True, results=results)
 
 
 @app.command()

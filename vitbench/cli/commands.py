@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,8 @@ from vitbench.registry import load_plugin
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, write_atomically
 from vitbench.study import costs
-from vitbench.study.execute import Options, Summary, execute
+from vitbench.study.drive import Options, Summary
+from vitbench.study.execute import execute
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 from vitbench.units import duration
@@ -49,11 +51,12 @@ def run_study(study: str, results: Path, overrides: list[str], only: str | None,
     try:
         with display(console, runs, quiet) as shown:
             shown.note(f"study {loaded.name}, from {loaded.source}")
-            summary = execute(folder, runs, loaded.plugin_files(), options, shown)
+            summary = execute(folder, lambda of: _only(of, only), loaded.plugin_files(), options, shown)
     except (KeyboardInterrupt, Terminated) as stop:
         print("stopped; finished runs are kept, the same command goes on from here", file=sys.stderr)
         return 143 if isinstance(stop, Terminated) else 130
-    _closing(console, folder, runs, summary)
+    folder = folder.again()
+    _closing(console, folder, _only(folder, only), summary)
     return 1 if summary.failed else 0
 
 
@@ -111,8 +114,10 @@ def _outdated(folder: StudyFolder, frame: Frame) -> bool:
 
 def frame_of(folder: StudyFolder, runs: list[Run] | None = None) -> Frame:
     """The tidy frame of a study, or of some of its runs."""
-    return build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
-                 folder.study.fit, exploratory=folder.exploratory())
+    frame = build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
+                  folder.study.fit)
+    return replace(frame, exploratory=folder.exploratory(), margin=folder.study.margin,
+                   searches=tuple(one.search for one in folder.searches))
 
 
 def write_report(folder: StudyFolder, frame: Frame) -> Path:

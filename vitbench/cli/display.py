@@ -12,8 +12,8 @@ from rich.text import Text
 
 from vitbench.grid import Run
 from vitbench.live import Progress
+from vitbench.study.drive import Summary
 from vitbench.study.engines.local import Ended
-from vitbench.study.execute import Summary
 from vitbench.units import duration
 
 PLAIN_EVERY_SECONDS = 10.0
@@ -41,7 +41,7 @@ class PlainDisplay:
 
     def tick(self, summary: Summary, live: list[Progress], seconds_left: float | None) -> None:
         """A line every ten seconds, and one at the end."""
-        if time.monotonic() >= self._next or not summary.left:
+        if time.monotonic() >= self._next or not (summary.left or summary.trials_left):
             self._next = time.monotonic() + PLAIN_EVERY_SECONDS
             self.note(_counts(summary, live, seconds_left))
 
@@ -61,6 +61,8 @@ def _counts(summary: Summary, live: list[Progress], seconds_left: float | None) 
     trouble = "".join(f", {count} {word}" for count, word in
                       ((len(summary.failed), "failed"), (summary.diverged, "diverged")) if count)
     rest = "" if seconds_left is None else f", about {duration(seconds_left)} left"
+    if summary.trials_left:
+        return f"tuning: {summary.trials} of {summary.trials + summary.trials_left} trials done{rest}"
     return f"{ended} of {ended + summary.left} runs done{trouble}, {len(live)} running{rest}"
 
 
@@ -74,7 +76,9 @@ class LiveDisplay(PlainDisplay):
     def tick(self, summary: Summary, live: list[Progress], seconds_left: float | None) -> None:
         """Redraw."""
         ended = summary.ended
-        view: list[RenderableType] = [ProgressBar(total=ended + summary.left, completed=ended, width=60),
+        total, completed = (summary.trials + summary.trials_left, summary.trials) if summary.trials_left else \
+            (ended + summary.left, ended)
+        view: list[RenderableType] = [ProgressBar(total=total, completed=completed, width=60),
                                       Text(_counts(summary, live, seconds_left))]
         self.live.update(Group(*view, self._running(live)), refresh=True)
 

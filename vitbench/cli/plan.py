@@ -79,6 +79,8 @@ def _row(model: ModelPlan) -> tuple[Text | str, ...]:
 
 def _sentences(folder: StudyFolder, found: Plan) -> list[str]:
     lines, totals = folder.remarks(), found.totals
+    if found.trials:
+        lines.append(f"{found.trials:,} tuning trials to do, in {len(folder.searches)} searches")
     if found.unmeasured:
         lines.append(f"never measured here: {', '.join(found.unmeasured)}; `vitbench plan --probe` measures a few "
                      "steps")

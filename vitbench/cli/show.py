@@ -7,26 +7,36 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from vitbench.live import Progress
+from vitbench.report.catalogue import beside
 from vitbench.report.frame import Frame
+from vitbench.report.render import Table
 from vitbench.report.tables import summary
 from vitbench.study.folder import StudyFolder
 from vitbench.study.progress import STATES, counts
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
-SHORT = {"label": "model", "share": "share", "regime": "regime", "budget": "budget", "setting": "setting",
-         "train_images": "train", "runs": "runs",
+SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",
          "test_accuracy": "test acc. % [95 %]", "gap": "gap", "time_harm": "time harm", "fit_state": "fit state",
          "seconds": "seconds"}
 
 
 def print_table(console: Console, frame: Frame) -> None:
-    """The study's summary in the columns that fit; `tables` prints the whole one."""
+    """The study's summary in the columns that fit, then what it has beside it; `tables` prints the whole ones."""
     table = summary(frame, mixed_devices=True)
-    places = [i for i, column in enumerate(table.columns) if column.key in SHORT and column.shown]
+    _print(console, table, {column.key: SHORT.get(column.key, column.title) for column in table.columns
+                            if column.key in SHORT or (column.shown and column.key in ("regime", "budget", "setting"))})
+    for other in beside(frame):
+        console.print(f"\n{other.caption}")
+        _print(console, other, {column.key: column.title for column in other.columns if column.shown})
+
+
+def _print(console: Console, table: Table, titles: dict[str, str]) -> None:
+    places = [i for i, column in enumerate(table.columns) if column.key in titles]
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for i in places:
         column = table.columns[i]
-        grid.add_column(Text(SHORT[column.key]), justify="right" if column.numeric else "left", no_wrap=True)
+        grid.add_column(Text(titles[column.key]), justify="right" if column.numeric else "left",
+                        no_wrap=len(titles) > len(SHORT) // 2 and column.key in SHORT)
     for row in table.rows:
         grid.add_row(*(Text(row[i].text) for i in places))
     console.print(grid)
@@ -49,6 +59,11 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
     for label, count in (*labels.items(), ("all", total)):
         grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in STATES))
     console.print(grid)
+    if folder.searches:
+        ended, asked = (sum(counts) for counts in zip(*((len(one.search.trials), one.search.tuning.trials)
+                                                         for one in folder.searches), strict=True))
+        console.print(f"tuning: {ended:,} of {asked:,} trials done in {len(folder.searches)} searches; the runs of a "
+                      "cell follow its search")
     for remark in folder.remarks():
         console.print(remark)
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 import vitbench
+from vitbench.config.controls import Control, Crossed, StreamChanges
 from vitbench.config.schema import BudgetEntry, FitRule, Study
 from vitbench.config.strict_yaml import YamlRefused, parse, read_text
+from vitbench.config.tuning import Range, Tuning
 from vitbench.registry import PluginError, Registry, nearest, plugin_sha256
-from vitbench.spec import Recipe
+from vitbench.spec import DataVariant, Recipe
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -142,7 +144,8 @@ def dotted(place: Iterable[int | str]) -> str:
 
 def mistake(error: "ErrorDetails", within: tuple[int | str, ...] = ()) -> Mistake:
     """What one of pydantic's errors means to a user; `within` is the place of what was validated."""
-    place = within + tuple(p for p in error["loc"] if p != "unit" or error["type"] != "literal_error")
+    place = within + tuple(p for p in error["loc"] if p not in ("range", "choices")  # forms of one key, not keys
+                           and (p != "unit" or error["type"] != "literal_error"))
     found = f"; found {_short(error['input'])}"
     if error["type"] == "extra_forbidden":
         owner = next((p for p in reversed(place[:-1]) if isinstance(p, str)), "")
@@ -160,7 +163,9 @@ def mistake(error: "ErrorDetails", within: tuple[int | str, ...] = ()) -> Mistak
     return Mistake(dotted(place), message + (found if place else ""))
 
 
-_MODEL_AT: dict[object, type[BaseModel]] = {"recipe": Recipe, "fit": FitRule, "budgets": BudgetEntry}
+_MODEL_AT: dict[object, type[BaseModel]] = {
+    "recipe": Recipe, "fit": FitRule, "budgets": BudgetEntry, "data": DataVariant, "tuning": Tuning, "space": Range,
+    "controls": Control, "streams": StreamChanges, "crossed": Crossed}
 
 
 def _short(value: object) -> str:

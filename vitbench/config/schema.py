@@ -4,17 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from vitbench.spec import Budget, ExactFraction, Frozen, Positive, Recipe, Regime
+from vitbench.config.controls import Control
+from vitbench.config.tuning import Tuning
+from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, Regime, printable
 
 Size = Literal["xs", "s", "m", "l", "xl"]
-
-
-def printable(text: str) -> str:
-    """`text`, refused where a character would break a line or turn its direction in a table."""
-    odd = next((c for c in text if not c.isprintable()), None)
-    if odd is not None:
-        raise ValueError(f"Input should hold no control character; {odd!r} is one")
-    return text
 
 
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(printable)]
@@ -97,6 +91,15 @@ class Study(Frozen):
         min_length=1, max_length=200, description="how long a run trains; the schedule always runs to its end",
     )] = (BudgetEntry(unit="steps", amount=300),)
     recipe: Recipe = Recipe()
+    data: DataVariant = DataVariant()
+    refit: Annotated[bool, Field(description="train on the validation part, too; no curve of validation then")] = False
+    tuning: Annotated[Tuning | None, Field(description="a tuned setting beside the default one")] = None
+    controls: Annotated[tuple[Control, ...], Field(
+        max_length=100, description="the grid, or a part of it, with one thing changed")] = ()
+    anchors: Annotated[tuple[Label, ...], Field(
+        max_length=20, description="labels of models to hold against the dataset's reference bands, one a family")] = ()
+    margin: Annotated[float, Field(gt=0, lt=1, description="difference of accuracy that matters, as a share of images")
+                      ] = 0.01
     fit: FitRule = FitRule()
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(
         description="chosen when a study starts and kept when it goes on")] = "auto"

@@ -67,6 +67,10 @@ class Arrays:
     test_images: UInt8
     test_labels: UInt8
 
+    def without_test(self) -> "Arrays":
+        """The training split alone: what code that selects anything gets (protocol rule 12)."""
+        return Arrays(self.train_images, self.train_labels, self.train_images[:0], self.train_labels[:0])
+
 
 DATASETS: Registry[DatasetMeta] = Registry("dataset", "vitbench.datasets")
 

@@ -1,10 +1,24 @@
-"""What the cards of models made of stages (vitbench.nn.stages) have in common."""
+"""What the cards and options of models made of stages (vitbench.nn.stages) have in common."""
+
+from typing import Annotated, Literal, Protocol
+
+from pydantic import Field
 
 from vitbench.models import Card
 from vitbench.spec import ImageSpec
 
+Normalisation = Annotated[Literal["batch", "layer"], Field(description="layer: over channels and places of an image")]
 
-def card(_options: object, image: ImageSpec) -> Card:
+
+class Staged(Protocol):
+    """Options of such a model."""
+
+    @property
+    def normalisation(self) -> Normalisation:
+        """Of every convolution."""
+
+
+def card(options: Staged, image: ImageSpec) -> Card:
     """Two of the three stages halve the image, rounded up."""
     return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": (-(-image.size // 4)) ** 2,
-            "normalisation": "BatchNorm"}
+            "normalisation": {"batch": "BatchNorm", "layer": "LayerNorm"}[options.normalisation]}

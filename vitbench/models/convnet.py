@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from vitbench.models import MODELS, ModelMeta
-from vitbench.models._stages import card
+from vitbench.models._stages import Normalisation, card
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 class Options(Frozen):
-    """Options of `convnet`; a size sets both."""
+    """Options of `convnet`; a size sets width and depth."""
 
     width: Annotated[int, Field(ge=1, le=4096)] = 32
     convs_per_stage: Annotated[int, Field(ge=1, le=16)] = 1
+    normalisation: Normalisation = "batch"
 
 
 SIZES = {

@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterable
 
 from torch import Tensor, nn
 
+NORMALISATIONS: dict[str, Callable[[int], nn.Module]] = {
+    "batch": nn.BatchNorm2d,
+    "layer": lambda channels: nn.GroupNorm(1, channels),  # over channels and places (Ba et al. 2016); as many weights
+}
 
-def convolution(channels_in: int, channels_out: int, stride: int) -> list[nn.Module]:
-    """A 3 x 3 convolution and its batch normalisation."""
-    return [nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False), nn.BatchNorm2d(channels_out)]
+
+def convolution(channels_in: int, channels_out: int, stride: int, normalisation: str) -> list[nn.Module]:
+    """A 3 x 3 convolution and its normalisation."""
+    return [nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False),
+            NORMALISATIONS[normalisation](channels_out)]
 
 
 class Stages(nn.Module):
@@ -15,9 +21,9 @@ class Stages(nn.Module):
     stride 2), the mean over places, a linear head. `part` gives the modules of (channels in, channels out, stride)."""
 
     def __init__(self, part: Callable[[int, int, int], Iterable[nn.Module]], *, channels: int, num_classes: int,
-                 width: int, parts_per_stage: int) -> None:
+                 width: int, parts_per_stage: int, normalisation: str) -> None:
         super().__init__()
-        layers = [*convolution(channels, width, 1), nn.ReLU(inplace=True)]
+        layers = [*convolution(channels, width, 1, normalisation), nn.ReLU(inplace=True)]
         before = width
         for stage in range(3):
             after = width * 2**stage

@@ -9,8 +9,8 @@ from torchvision.ops import StochasticDepth
 from vitbench.spec import ImageSpec
 
 
-def set_stochastic_depth(model: nn.Module, rate: float, image: ImageSpec) -> bool:
-    """Leave out branches of the last block at `rate`, of earlier ones linearly less; False where there are none.
+def set_stochastic_depth(model: nn.Module, rate: float, image: ImageSpec) -> None:
+    """Leave out branches of the last block at `rate`, of earlier ones linearly less; nothing where there are none.
 
     A block is a module with an attribute `drop_path...` that does nothing yet (None, Identity, timm's DropPath): a
     module takes its place. Blocks are counted in the order in which an image passes their branches; some of timm's
@@ -30,7 +30,11 @@ def set_stochastic_depth(model: nn.Module, rate: float, image: ImageSpec) -> boo
         for branch in branches:
             branch.p = rate * (depth / len(passed))
     model.train()
-    return bool(passed)
+
+
+def stochastic_depth_of(model: nn.Module) -> float:
+    """The largest rate that is set; 0 where there is none."""
+    return max((module.p for module in model.modules() if isinstance(module, StochasticDepth)), default=0.0)
 
 
 def _places(block: nn.Module) -> list[str]:

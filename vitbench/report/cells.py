@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 
-from vitbench.grid import Run
-from vitbench.report.frame import Frame, Row, counts_of
+from vitbench.config.controls import ANCHOR, MAIN
+from vitbench.grid import Run, counts_of
+from vitbench.report.frame import Frame, Row
 from vitbench.spec import sha256_json
 from vitbench.stats.intervals import Interval, t_interval
 
@@ -23,6 +24,7 @@ class Cell:
     regime: str
     budget: str
     setting: str
+    control: str
     family: str
     size: str | None
     drawn_images: int
@@ -60,6 +62,11 @@ class Cell:
         """Test accuracy without the runs that diverged or failed."""
         return _interval(_accuracy(row) for row in self.done)
 
+    @property
+    def crossed(self) -> bool:
+        """True where its runs share seeds, as those of a crossed design do: no interval over them means anything."""
+        return len({run.spec.seed for run in self.runs}) < len(self.runs)
+
     def mean(self, column: str) -> float | None:
         """Mean of a column of the frame over the runs that have it."""
         values = [value for row in self.rows if (value := getattr(row, column)) is not None]
@@ -89,6 +96,17 @@ class Cell:
         return any(row.shared_device for row in self.rows)
 
 
+def accuracy_by_seed(cell: Cell) -> dict[int, float]:
+    """What pairs a cell with another of the same seeds: test accuracy, chance where a run diverged or failed."""
+    return {row.seed: _accuracy(row) for row in cell.rows}
+
+
+def paired(cell: Cell, other: Cell) -> list[float]:
+    """Accuracy of `cell` minus that of `other` for each seed that ended in both, by seed."""
+    mine, others = accuracy_by_seed(cell), accuracy_by_seed(other)
+    return [mine[seed] - others[seed] for seed in sorted(mine.keys() & others.keys())]
+
+
 def _accuracy(row: Row) -> float:
     return row.chance_accuracy if row.outcome != "done" or row.test_accuracy is None else row.test_accuracy
 
@@ -100,28 +118,48 @@ def _interval(values: Iterable[float]) -> Interval | None:
 
 def ordered_rows(frame: Frame) -> tuple[Row, ...]:
     """The frame's rows in the order of the grid, whatever their own."""
-    place: dict[tuple[str, str, str], int] = {(run.label, run.setting, run.spec.run_id): i
-                                              for i, run in enumerate(frame.runs)}
-    return tuple(sorted(frame.rows, key=lambda row: place[row.label, row.setting, row.run_id]))
+    place = {run.key: i for i, run in enumerate(frame.runs)}
+    return tuple(sorted(frame.rows, key=lambda row: place[row.key]))
 
 
 def cells(frame: Frame) -> tuple[Cell, ...]:
-    """Every cell of the grid, in its order, whatever the order of the frame's rows; missing ones have no rows."""
-    # Two labels may name one specification, so a run id alone does not name a row.
-    rows = {(row.label, row.setting, row.run_id): row for row in frame.rows}
-    grouped: dict[CellKey, list[Run]] = {}
+    """Every cell of the grid, in its order, whatever the order of the frame's rows; missing ones have no rows.
+
+    A tuned cell stands below the default one of the same condition.
+    """
+    found = _cells(frame.main)
+    place: dict[tuple[str, ...], int] = {}
+    for i, cell in enumerate(found):
+        place.setdefault(cell.key[:4], i)
+    return tuple(sorted(found, key=lambda cell: place[cell.key[:4]]))
+
+
+def control_cells(frame: Frame) -> tuple[Cell, ...]:
+    """The cells of the study's controls, in their order."""
+    return _cells(frame.of(lambda control: control not in (MAIN, ANCHOR)))
+
+
+def anchor_cells(frame: Frame) -> tuple[Cell, ...]:
+    """The cells that are held against reference bands."""
+    return _cells(frame.of(lambda control: control == ANCHOR))
+
+
+def _cells(frame: Frame) -> tuple[Cell, ...]:
+    rows = {row.key: row for row in frame.rows}
+    grouped: dict[tuple[str, ...], list[Run]] = {}
     for run in frame.runs:
-        grouped.setdefault((run.label, run.spec.share, run.spec.regime, run.budget, run.setting), []).append(run)
-    return tuple(_cell(frame, key, runs, rows) for key, runs in grouped.items())
+        grouped.setdefault((*run.condition, run.setting, run.control), []).append(run)
+    return tuple(_cell(frame, runs, rows) for runs in grouped.values())
 
 
-def _cell(frame: Frame, key: CellKey, runs: list[Run], rows: dict[tuple[str, str, str], Row]) -> Cell:
-    label, share, regime, budget, setting = key
+def _cell(frame: Frame, runs: list[Run], rows: dict[tuple[str, str, str, str], Row]) -> Cell:
+    first = runs[0]
+    label, share, regime, budget = first.condition
     counts = counts_of(runs[0], frame.resolved)
     by_seed = tuple(sorted(runs, key=lambda run: (run.spec.seed, run.spec.run_id)))
-    ended = [rows.get((label, setting, run.spec.run_id)) for run in by_seed]
-    return Cell(label, share, regime, budget, setting, frame.resolved.models[label].family, runs[0].spec.size,
-                sum(counts.drawn), sum(counts.train), sum(counts.validation), by_seed,
+    ended = [rows.get(run.key) for run in by_seed]
+    return Cell(label, share, regime, budget, first.setting, first.control, frame.resolved.models[label].family,
+                first.spec.size, sum(counts.drawn), sum(counts.train), sum(counts.validation), by_seed,
                 tuple(row for row in ended if row is not None))
 
 
@@ -131,7 +169,10 @@ def content_sha256(frame: Frame) -> str:
     A failed run stands with the hash of its reason, a run without a result as `missing` or `excluded`.
     """
     stands = {row.run_id: sha256_json(row.reason) for row in frame.rows}
-    stands |= {run.spec.run_id: "missing" for run in frame.missing}
+    # Of a cell that is not tuned yet no run has an id of its own.
+    stands |= {"/".join(run.key) if run.pending else run.spec.run_id: "missing" for run in frame.missing}
     stands |= dict.fromkeys(frame.excluded, "excluded")
     stands |= {run_id: record.sha256 for run_id, record in frame.records.items()}
+    stands |= {"/".join((one.setting, *one.condition)): sha256_json(one.model_dump(mode="json"))
+               for one in frame.searches}
     return sha256_json(sorted(stands.items()))

@@ -1,15 +1,16 @@
 """The tidy frame: one row a run, in the order of the study's grid; runs without a record are named apart."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from vitbench import subset
 from vitbench.config import FitRule
-from vitbench.grid import Resolved, Run
+from vitbench.config.controls import MAIN
+from vitbench.grid import Resolved, Run, counts_of
 from vitbench.metrics import fit_state, over_confident, overfitting
 from vitbench.record import DamagedRecord, Failure, RunRecord
+from vitbench.search import Search
+from vitbench.streams import Streams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +36,16 @@ class Row:
     budget_unit: str
     budget_amount: int
     setting: str  # default or tuned
+    control: str  # the control that the run belongs to, `anchor`, or nothing in the grid itself
+    init_seed: int  # seeds of the streams; but for crossed designs all are the run's
+    order_seed: int
+    pixels: str
+    label_noise: str
+    refit: bool
     precision: str
     outcome: str  # done, diverged or failed
     reason: str | None  # why it diverged or failed
+    steps: int | None = None  # optimiser steps
     test_accuracy: float | None = None
     test_loss: float | None = None
     val_accuracy: float | None = None
@@ -47,6 +55,7 @@ class Row:
     gap: float | None = None  # test error minus clean-train error: descriptive
     time_harm: float | None = None  # test error at the end minus at the onset
     onset_step: int | None = None  # step of lowest validation loss
+    early_stopped_accuracy: float | None = None  # test accuracy at the onset, on the curve's sample
     rise: float | None = None  # last validation loss minus lowest
     fit_state: str | None = None  # underfit, fit, overfit, unknown
     over_confident: bool | None = None
@@ -65,6 +74,12 @@ class Row:
     code_version: str | None = None
 
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """That of its Run."""
+        return self.label, self.setting, self.control, self.run_id
+
+
 COLUMNS = tuple(field.name for field in fields(Row))
 
 
@@ -80,10 +95,26 @@ class Frame:
     runs: tuple[Run, ...]  # the whole grid, in its order
     resolved: Resolved
     exploratory: str | None = None  # why no verdict on it is more than that (protocol rule 22)
+    margin: float = 0.01  # difference of accuracy that matters, as the study says
+    searches: tuple[Search, ...] = ()  # of the study's tuning
+
+    def of(self, chosen: Callable[[str], bool]) -> "Frame":
+        """The part whose runs' controls are `chosen`: the grid itself has none, ''."""
+        runs = tuple(run for run in self.runs if chosen(run.control))
+        ids = {run.spec.run_id for run in runs}
+        return replace(self, runs=runs, rows=tuple(row for row in self.rows if chosen(row.control)),
+                       missing=tuple(run for run in self.missing if chosen(run.control)),
+                       excluded={i: why for i, why in self.excluded.items() if i in ids},
+                       records={i: record for i, record in self.records.items() if i in ids})
+
+    @property
+    def main(self) -> "Frame":
+        """The grid itself, without controls and anchors."""
+        return self.of(lambda control: control == MAIN)
 
 
 def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Failure],
-          resolved: Resolved, rule: FitRule, *, exploratory: str | None = None) -> Frame:
+          resolved: Resolved, rule: FitRule) -> Frame:
     """Rows for `runs`; `read` raises KeyError for a run that has not ended and DamagedRecord for a bad one.
 
     A crash is not a result: the run counts as missing (protocol rule 13).
@@ -92,6 +123,9 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
     grid = tuple(runs)
     for run in grid:
         run_id = run.spec.run_id
+        if run.pending:
+            missing.append(run)
+            continue
         try:
             found = read(run_id)
         except KeyError:
@@ -108,31 +142,25 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
         if isinstance(found, RunRecord):
             records[run_id] = found
         rows.append(row(study, run, found, resolved, rule))
-    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved, exploratory)
-
-
-@cache
-def _counts(train_counts: tuple[int, ...], fraction: str | None, images_per_class: int | None) -> subset.Counts:
-    return subset.counts(train_counts, fraction=fraction, images_per_class=images_per_class)
-
-
-def counts_of(run: Run, resolved: Resolved) -> subset.Counts:
-    """Images of each class that a run drew, known before it trains."""
-    return _counts(resolved.train_counts, run.spec.fraction, run.spec.images_per_class)
+    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved)
 
 
 def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, rule: FitRule) -> Row:
     """One run's row; what was known before training is there for failed runs too."""
-    spec, counts = run.spec, counts_of(run, resolved)
+    spec, counts, streams = run.spec, counts_of(run, resolved), Streams.of(run.spec)
     record = found if isinstance(found, RunRecord) else None
     measured = _measure(record, rule) if record else {}
     return Row(
         run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
         family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.spec.share,
         fraction=sum(counts.drawn) / sum(resolved.train_counts), drawn_images=sum(counts.drawn),
-        train_images=sum(counts.train), val_images=sum(counts.validation), test_images=resolved.test_images,
+        train_images=sum(counts.train),
+        # Of masked duplicates only the run itself knows the number.
+        val_images=record.data.val_images if record else sum(counts.validation),
+        test_images=record.data.test_images if record else resolved.test_images,
         seed=spec.seed, regime=spec.regime, budget_unit=spec.budget.unit, budget_amount=spec.budget.amount,
-        setting=run.setting, precision=spec.recipe.precision,
+        setting=run.setting, control=run.control, init_seed=streams.init, order_seed=streams.order,
+        pixels=spec.data.pixels, label_noise=spec.data.label_noise, refit=spec.refit, precision=spec.recipe.precision,
         outcome=record.outcome if record else "failed", reason=found.reason,
         chance_accuracy=1 / resolved.num_classes, numerics=spec.numerics, **measured)
 
@@ -149,11 +177,14 @@ def _measure(record: RunRecord, rule: FitRule) -> dict[str, Any]:
         state = fit_state(1 - final.train_accuracy, 1 - final.test_accuracy, along.time_harm if along else None,
                           train_error_floor=rule.train_error_floor, harm=rule.time_harm)
     return {
+        "steps": curves.step[-1] if curves.step else None,
         "test_accuracy": final.test_accuracy, "test_loss": final.test_loss,
         "val_accuracy": final.val_accuracy, "val_loss": final.val_loss,
         "clean_train_accuracy": final.train_accuracy, "clean_train_loss": final.train_loss, "gap": gap,
         "time_harm": along.time_harm if along else None,
-        "onset_step": curves.step[along.onset_index] if along else None, "rise": along.rise if along else None,
+        "onset_step": curves.step[along.onset_index] if along else None,
+        "early_stopped_accuracy": curves.test_accuracy[along.onset_index] if along else None,
+        "rise": along.rise if along else None,
         "fit_state": state,
         "over_confident": over_confident(along.test_loss_ratio if along else None, threshold=rule.test_loss_ratio),
         "params": cost.params, "macs": cost.macs, "activations": cost.activations,

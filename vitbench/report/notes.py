@@ -28,8 +28,9 @@ def _numerics(frame: Frame) -> list[int]:
     return sorted({run.spec.numerics for run in frame.runs})
 
 
-def marks(cell: Cell, number: int | None) -> Entry:
-    """What a reader must know of a cell before using its number; `number` is its footnote's."""
+def marks(cell: Cell, number: int | None, *others: str | None) -> Entry:
+    """What a reader must know of a cell before using its number: `number` is its footnote's, `others` are marks that
+    its runs alone do not tell."""
     found = []
     if not cell.rows:
         found.append("missing")
@@ -38,6 +39,7 @@ def marks(cell: Cell, number: int | None) -> Entry:
     if cell.accuracy and cell.accuracy.few_seeds:
         found.append("few seeds" if cell.accuracy.n > 1 else "one seed")
     found += [f"{count} {outcome}" for outcome in ("diverged", "failed") if (count := cell.count(outcome))]
+    found += [mark for mark in others if mark]
     text = "; ".join(found)
     return Entry(text or None, text + (f" (note {number})" if number else ""))
 
@@ -79,10 +81,14 @@ def caption(frame: Frame, found: tuple[Cell, ...]) -> str:
 def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
     """What the numbers mean and rest on."""
     versions, numerics, sha256 = identity(frame)
-    ended = len(frame.rows)
+    grid = frame.main
+    beside = len(frame.runs) - len(grid.runs)
+    ended = len(frame.rows) - len(grid.rows)
+    others = f" Beside them {ended} of {beside} runs of controls and anchors." if beside else ""
     counts = sorted({len(cell.rows) for cell in found})
     lines = [
-        f"n: {ended} of {len(frame.runs)} runs ended; runs a cell: {', '.join(map(str, counts)) or 'none'}.",
+        f"n: {len(grid.rows)} of {len(grid.runs)} runs ended; runs a cell: {', '.join(map(str, counts)) or 'none'}."
+        + others,
         f"Intervals: {INTERVAL}; none for one seed. Few seeds (2 to 5): for looking, nothing rests on them.",
         "They generalise to seeds: redraws from this training set, judged on the same "
         f"{frame.resolved.test_images:,} test images. Above fraction .5 they understate the variance of new data, "

@@ -29,6 +29,16 @@ class Entry:
     text: str
 
 
+def word(text: str | None) -> Entry:
+    """A word, or a dash where it is missing."""
+    return Entry(text, "—" if text is None else text)
+
+
+def plain(value: Value) -> Entry:
+    """A value that only machines read."""
+    return Entry(value, "")
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns, rows of as many entries, numbered footnotes on single cells, and what holds for all."""

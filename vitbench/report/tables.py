@@ -5,7 +5,9 @@ from collections.abc import Callable
 from vitbench.report import notes
 from vitbench.report.cells import Cell, cells
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, Value
+from vitbench.report.render import Column, Entry, Table, plain, word
+from vitbench.report.saturation import budget_limited
+from vitbench.report.tuning import marks as tuning_marks
 from vitbench.report.wording import NONE, interval_text, percent, short_count
 
 
@@ -23,12 +25,13 @@ def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
     if len(devices) > 1 and not mixed_devices:
         raise MixedDevices(f"study {frame.study!r} has runs of {len(devices)} devices: {', '.join(devices)}; "
                            "one table never mixes devices unless asked")
-    found = cells(frame)
+    found, limited, tuned = cells(frame), budget_limited(frame), tuning_marks(frame)
     badly = [notes.ended_badly(cell) for cell in found]
     numbers = notes.numbered(badly)
     identity = notes.identity(frame)
     columns, fills = zip(*_columns(found), strict=True)
-    rows = tuple((*(fill(cell) for fill in fills), notes.marks(cell, number), *_rests_on(cell, identity))
+    rows = tuple((*(fill(cell) for fill in fills),
+                  notes.marks(cell, number, tuned.get(cell.key), limited.get(cell.key)), *_rests_on(cell, identity))
                  for cell, number in zip(found, numbers, strict=True))
     return Table(notes.caption(frame, found), (*columns, *_LAST), rows,
                  (*(note for note in badly if note), *notes.excluded(frame)), notes.footer(frame, found))
@@ -39,17 +42,13 @@ Fill = Callable[[Cell], Entry]
 
 def _columns(found: tuple[Cell, ...]) -> list[tuple[Column, Fill]]:
     """What names a cell, then its numbers. What is the same in every cell stands in the caption instead."""
-    named: list[tuple[Column, Fill]] = [(Column("label", "model"), lambda c: _word(c.label)),
-                                        (Column("family", "family"), lambda c: _word(c.family)),
-                                        (Column("share", "share"), lambda c: _word(c.share))]
+    named: list[tuple[Column, Fill]] = [(Column("label", "model"), lambda c: word(c.label)),
+                                        (Column("family", "family"), lambda c: word(c.family)),
+                                        (Column("share", "share"), lambda c: word(c.share))]
     for key in ("regime", "budget", "setting"):
         varies = len({getattr(cell, key) for cell in found}) > 1
-        named.append((Column(key, key, shown=varies), lambda c, key=key: _word(getattr(c, key))))  # type: ignore[misc]
+        named.append((Column(key, key, shown=varies), lambda c, key=key: word(getattr(c, key))))  # type: ignore[misc]
     return [*named, *_NUMBERS]
-
-
-def _word(text: str | None) -> Entry:
-    return Entry(text, NONE if text is None else text)
 
 
 def _count(value: int) -> Entry:
@@ -80,32 +79,34 @@ def _harm(cell: Cell) -> Entry:
     return Entry(value, percent(value, sign=True))
 
 
-def _plain(value: Value) -> Entry:
-    return Entry(value, "")
+def _early_stopped(cell: Cell) -> Entry:
+    value = cell.mean("early_stopped_accuracy")
+    return Entry(value, percent(value))
 
 
 _NUMBERS: list[tuple[Column, Fill]] = [
     (Column("drawn_images", "drawn images", numeric=True), lambda c: _count(c.drawn_images)),
     (Column("train_images", "train images", numeric=True), lambda c: _count(c.train_images)),
     (Column("runs", "runs", numeric=True), lambda c: Entry(len(c.rows), f"{len(c.rows)} of {len(c.runs)}")),
-    (Column("runs_planned", "", shown=False), lambda c: _plain(len(c.runs))),
-    (Column("diverged", "", shown=False), lambda c: _plain(c.count("diverged"))),
-    (Column("failed", "", shown=False), lambda c: _plain(c.count("failed"))),
+    (Column("runs_planned", "", shown=False), lambda c: plain(len(c.runs))),
+    (Column("diverged", "", shown=False), lambda c: plain(c.count("diverged"))),
+    (Column("failed", "", shown=False), lambda c: plain(c.count("failed"))),
     (Column("test_accuracy", "test accuracy, % [95 %]", numeric=True),
      lambda c: Entry(c.accuracy.mean if c.accuracy else None, interval_text(c.accuracy))),
     (Column("test_accuracy_low", "", shown=False), lambda c: _bound(c, "low")),
     (Column("test_accuracy_high", "", shown=False), lambda c: _bound(c, "high")),
     (Column("test_accuracy_of_done", "", shown=False),
-     lambda c: _plain(c.accuracy_of_done.mean if c.accuracy_of_done else None)),
-    (Column("few_seeds", "", shown=False), lambda c: _plain(c.accuracy.few_seeds if c.accuracy else None)),
+     lambda c: plain(c.accuracy_of_done.mean if c.accuracy_of_done else None)),
+    (Column("few_seeds", "", shown=False), lambda c: plain(c.accuracy.few_seeds if c.accuracy else None)),
     (Column("gap", "gap, points", numeric=True), _gap),
-    (Column("gap_is_test_error", "", shown=False), lambda c: _plain(c.gap_is_test_error if c.done else None)),
+    (Column("gap_is_test_error", "", shown=False), lambda c: plain(c.gap_is_test_error if c.done else None)),
     (Column("time_harm", "time harm, points", numeric=True), _harm),
-    (Column("fit_state", "fit state"), lambda c: _word(c.fit_state)),
+    (Column("early_stopped_accuracy", "early stopped, %", numeric=True), _early_stopped),
+    (Column("fit_state", "fit state"), lambda c: word(c.fit_state)),
     (Column("params", "parameters", numeric=True), lambda c: _cost(c, "params")),
     (Column("macs", "MACs", numeric=True), lambda c: _cost(c, "macs")),
     (Column("seconds", "seconds a run", numeric=True), _seconds),
-    (Column("shared_device", "", shown=False), lambda c: _plain(c.shared_device if c.rows else None)),
+    (Column("shared_device", "", shown=False), lambda c: plain(c.shared_device if c.rows else None)),
 ]
 
 _LAST = (Column("notes", "notes"), Column("run_ids", "", shown=False), Column("interval", "", shown=False),
@@ -115,4 +116,4 @@ _LAST = (Column("notes", "notes"), Column("run_ids", "", shown=False), Column("i
 
 def _rests_on(cell: Cell, identity: tuple[str, str, str]) -> tuple[Entry, ...]:
     """A data row carries what a citation names (protocol rule 30)."""
-    return tuple(map(_plain, (" ".join(row.run_id for row in cell.rows), notes.INTERVAL, *identity)))
+    return tuple(map(plain, (" ".join(row.run_id for row in cell.rows), notes.INTERVAL, *identity)))

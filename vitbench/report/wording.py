@@ -28,6 +28,14 @@ def interval_text(interval: Interval | None) -> str:
     return f"{percent(interval.mean)} [{percent(interval.low)}, {percent(interval.high)}]"
 
 
+def signed_interval(difference: Interval | None) -> str:
+    """'+1.2 [+0.4, +2.0]' in points."""
+    if difference is None:
+        return NONE
+    mean, *ends = (percent(value, sign=True) for value in (difference.mean, difference.low, difference.high))
+    return mean if difference.low is None else f"{mean} [{', '.join(ends)}]"
+
+
 def short_count(count: int | None) -> str:
     """19834 as '19.8 k': three digits, for parameters and MACs."""
     if count is None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +14,11 @@ from pydantic import ValidationError
 
 from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
-from vitbench.grid import Resolved, Run, by_priority, distinct, expand
+from vitbench.expansion import expand
+from vitbench.grid import Resolved, Run, by_priority, distinct
 from vitbench.registry import nearest
 from vitbench.store import ResultStore, StoreError, write_atomically
+from vitbench.study.searches import Wanted, outcomes, wanted
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -35,12 +37,21 @@ class StudyFolder:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Every run of the study as it stands now."""
-        return expand(self.study, self.resolved)
+        """Every run of the study as it stands now; those of cells that are not tuned yet are pending."""
+        return expand(self.study, self.resolved, outcomes(one.search for one in self.searches))
+
+    @cached_property
+    def searches(self) -> list[Wanted]:
+        """Every search of the study's tuning, with the trials on record."""
+        return wanted(self.study, self.resolved, self.store.folder / "tuning")
+
+    def again(self) -> "StudyFolder":
+        """The same study, read anew: tuning may have found what its runs are."""
+        return replace(self)
 
     def orphans(self) -> set[str]:
         """Ids of runs in the store that are no longer the study's; opens no file."""
-        return self.store.ids() - {run.spec.run_id for run in self.runs}
+        return self.store.ids() - {run.spec.run_id for run in self.runs if not run.pending}
 
     def in_order(self) -> list[Run]:
         """Every run once, in the order in which they are done."""
@@ -53,12 +64,12 @@ class StudyFolder:
     def left(self) -> list[Run]:
         """Runs that have not ended, in the order in which they are done."""
         ended = self.ended()
-        return [run for run in self.in_order() if run.spec.run_id not in ended]
+        return [run for run in self.in_order() if run.pending or run.spec.run_id not in ended]
 
     def remarks(self) -> list[str]:
         """What a user of this study should know beside its runs."""
         twice, others = len(self.runs) - len(distinct(self.runs)), self.orphans()
-        found = [f"{twice} runs stand under a second label; they are done once"] if twice else []
+        found = [f"{twice} runs stand twice in the study; they are done once"] if twice else []
         if others:
             found.append(f"{len(others)} runs of an earlier form of this study stay in {self.store.runs}; no table "
                          "shows them")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from vitbench.cost import ModelCost
 from vitbench.datasets import DATASETS
-from vitbench.grid import Resolved, Run
-from vitbench.report.frame import counts_of
+from vitbench.grid import Resolved, Run, counts_of
 from vitbench.spec import split_version
 from vitbench.study.costs import Costs, kind_of
 from vitbench.study.place import Placement
+from vitbench.study.searches import Wanted
 from vitbench.training.schedule import images_evaluated
 
 SHARED_BYTES = 350_000_000  # torch and Lightning, loaded once: a worker's own memory begins where it changes them
@@ -44,9 +44,23 @@ def expected(run: Run, resolved: Resolved, costs: Costs, device: str, *, shared:
 
 
 def forecasts(runs: Iterable[Run], resolved: Resolved, costs: Costs,
-              placement: Placement) -> dict[str, Expected | None]:
-    """By run id, in the order of `runs`."""
-    return {run.spec.run_id: expected(run, resolved, costs, placement.device, shared=placement.shared) for run in runs}
+              placement: Placement) -> dict[tuple[str, ...], Expected | None]:
+    """By the runs' keys, in their order."""
+    return {run.key: expected(run, resolved, costs, placement.device, shared=placement.shared) for run in runs}
+
+
+def trial_forecasts(searches: Iterable[Wanted], resolved: Resolved, costs: Costs,
+                    placement: Placement) -> list[Expected | None]:
+    """One for each trial that is left: as long as a run of the same cell, once for each fold. What is searched may
+    change a trial's pace; the forecast knows the study's own recipe."""
+    found: list[Expected | None] = []
+    for one in {one.name: one for one in searches}.values():
+        run = Run(one.search.label, one.search.setting, one.spec)
+        once = expected(run, resolved, costs, placement.device, shared=placement.shared)
+        trainings = one.folds[0] * one.folds[1] if one.folds else 1
+        each = once and Expected(once.seconds * trainings, once.peak_memory_bytes)
+        found += [each] * (one.search.tuning.trials - len(one.search.trials))
+    return found
 
 
 def refuse_short_budgets(runs: Iterable[Run], resolved: Resolved, costs: Mapping[str, ModelCost]) -> None:

@@ -6,12 +6,15 @@ from pydantic import ValidationError
 
 from vitbench import subset
 from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
+from vitbench.config.bands import Band, band_for, bands
 from vitbench.datasets import DATASETS, DatasetMeta
-from vitbench.grid import BadSelection, ModelFacts, Resolved, expand, recipe_of, select
+from vitbench.expansion import expand, recipe_of
+from vitbench.grid import BadSelection, ModelFacts, Resolved, select
 from vitbench.models import MODELS, ModelError, resolve
 from vitbench.regimes import ForbiddenRegime, applied
-from vitbench.registry import PluginError, UnknownName, load_plugin
+from vitbench.registry import PluginError, UnknownName, load_plugin, nearest
 from vitbench.spec import named_version
+from vitbench.study.beside import control_mistakes
 
 
 def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
@@ -32,13 +35,37 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     mistakes = mistakes + [m for m in second if not m.unknown_name] or second
     if mistakes or dataset is None:
         raise BadStudy(loaded.source, mistakes)
-    names = Resolved(dataset=named_version(study.dataset, dataset.version), train_counts=dataset.train_counts,
+    versioned = named_version(study.dataset, dataset.version)
+    anchors, anchor_mistakes = _bands(study, versioned, models)
+    names = Resolved(dataset=versioned, bands=anchors, train_counts=dataset.train_counts,
                      test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
                      plugins=loaded.plugin_hashes(), split=dataset.split, duplicates=dataset.duplicates)
-    mistakes = _priority_mistakes(study, names)
+    mistakes = anchor_mistakes + control_mistakes(study, names)
+    mistakes += [] if mistakes else _priority_mistakes(study, names)
     if mistakes:
         raise BadStudy(loaded.source, mistakes)
     return study, names
+
+
+def _bands(study: Study, dataset: str, models: dict[str, ModelFacts]) -> tuple[dict[str, Band], list[Mistake]]:
+    """The band of each anchor, by label."""
+    found: dict[str, Band] = {}
+    mistakes = []
+    for position, label in enumerate(study.anchors):
+        place, family = f"anchors[{position}]", models[label].family if label in models else ""
+        band = band_for(dataset, family)
+        known = sorted({of.family for of in bands() if of.dataset == dataset})
+        if label not in models:
+            mistakes.append(Mistake(place, f"no model of this study has the label {label!r}; there are: "
+                                           f"{', '.join(models)}.{nearest(label, models)}"))
+        elif band is None:
+            mistakes.append(Mistake(place, f"there is no reference band for {family} models on {dataset}; bands of "
+                                           f"this dataset: {', '.join(known) or 'none'}"))
+        elif family in {models[other].family for other in found}:
+            mistakes.append(Mistake(place, f"the family {family} has an anchor already; one model a family"))
+        else:
+            found[label] = band
+    return found, mistakes
 
 
 def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str, ModelFacts], list[Mistake]]:

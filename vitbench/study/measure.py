@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitbench.environment import code_version
-from vitbench.grid import Run, model_of
+from vitbench.grid import Run, counts_of, model_of
 from vitbench.record import Execution, RunRecord
-from vitbench.report.frame import counts_of
 from vitbench.spec import Budget, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study import costs

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from vitbench.cost import ModelCost
 from vitbench.environment import memory_bytes, memory_limit_bytes
-from vitbench.grid import Resolved, Run
-from vitbench.report.frame import counts_of
+from vitbench.grid import Resolved, Run, counts_of
 from vitbench.study.forecast import SHARED_BYTES, Expected, peak_bytes
 from vitbench.units import byte_text
 
@@ -32,14 +31,14 @@ def least_bytes(run: Run, counted: ModelCost, resolved: Resolved) -> int:
 
 
 def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str, ModelCost],
-                     measured: Mapping[str, Expected | None], workers: int) -> None:
+                     measured: Mapping[tuple[str, ...], Expected | None], workers: int) -> None:
     """Raise TooLarge where `workers` of the largest runs at once need more than this process may use.
 
-    `costs` are by label, `measured` by run id: what was measured here counts more than the estimate.
+    `costs` are by label, `measured` by key: what was measured here counts more than the estimate.
     """
     needed = []
     for run in runs:
-        known = measured.get(run.spec.run_id)
+        known = measured.get(run.key)
         needed.append(known.peak_memory_bytes if known else least_bytes(run, costs[run.label], resolved))
     allowed, at_once = allowed_bytes(), peak_bytes(needed, workers)
     if at_once <= allowed:
@@ -47,7 +46,7 @@ def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str
     most, largest = max(zip(needed, runs, strict=True), key=lambda pair: pair[0])
     fit = next((n for n in range(workers - 1, 0, -1) if peak_bytes(needed, n) <= allowed), 0)
     advice = f"--workers {fit} would fit" if fit else "not even one fits: take a smaller model or batch_size"
-    source = "measured" if measured.get(largest.spec.run_id) else "at least"
+    source = "measured" if measured.get(largest.key) else "at least"
     raise TooLarge(f"{workers} runs at a time need {byte_text(at_once)} of memory, and {byte_text(allowed)} may be "
                    f"used; the largest is {largest.label} with batches of {largest.spec.recipe.batch_size}: "
                    f"{source} {byte_text(most)}. {advice}")

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitbench.grid import counts_of
 from vitbench.record import Execution
-from vitbench.report.frame import build, counts_of
+from vitbench.report.frame import build
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import Expected, forecasts, peak_bytes, wall_seconds
+from vitbench.study.forecast import Expected, forecasts, peak_bytes, trial_forecasts, wall_seconds
 from vitbench.study.place import Placement
 from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
@@ -40,6 +41,7 @@ class Plan:
     shares: tuple[dict[str, Any], ...]
     models: tuple[ModelPlan, ...]
     totals: ModelPlan  # a run of two labels counted once
+    trials: int  # of the tuning, to do
     seconds: float | None  # wall time, loading and report included
     peak_memory_bytes: int | None  # of the largest runs at once
     unmeasured: tuple[str, ...]  # labels
@@ -63,17 +65,22 @@ def plan(folder: StudyFolder, placement: Placement, *, deviation: float | None) 
     Raises BudgetTooSmall.
     """
     known = costs.read(folder.store.folder.parent)
-    each = forecasts(folder.left(), folder.resolved, known, placement)
+    ended, left = folder.ended(), [run.key for run in folder.left()]
+    # Of two labels for one run both have it in their rows, and all in one.
+    each = forecasts((run for run in folder.runs if run.pending or run.spec.run_id not in ended), folder.resolved,
+                     known, placement)
     states, total = counts(folder, [])
-    models = tuple(_of_model(label, of_label, [each[run.spec.run_id] for run in folder.runs
-                                               if run.label == label and run.spec.run_id in each])
+    models = tuple(_of_model(label, of_label, [one for key, one in each.items() if key[0] == label])
                    for label, of_label in states.items())
-    seconds = wall_seconds(each.values(), placement.workers)
-    peaks = [run.peak_memory_bytes for run in each.values() if run]
-    beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if each else 0
+    trials = trial_forecasts(folder.searches, folder.resolved, known, placement)
+    to_do = [*(each[key] for key in left), *trials]
+    seconds = wall_seconds(to_do, placement.workers)
+    peaks = [run.peak_memory_bytes for run in to_do if run]
+    beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if to_do else 0
     return Plan(
         folder.name, placement.device, placement.workers, tuple(_shares(folder)), models,
-        _of_model("all", total, list(each.values())), None if seconds is None else beside + seconds,
+        _of_model("all", total, [each[key] for key in left]), len(trials),
+        None if seconds is None else beside + seconds,
         None if seconds is None else peak_bytes(peaks, placement.workers),
         tuple(model.label for model in models if model.to_do and model.seconds is None),
         _resolution(folder, deviation))

@@ -14,7 +14,7 @@ STATES = ("done", "running", "failed", "to do")
 def counts(folder: StudyFolder, live: list[Progress]) -> tuple[dict[str, Counter[str]], Counter[str]]:
     """Runs in each state, for each label and in all (a run of two labels once there); opens no record."""
     ended = folder.ended()
-    ids = {run.spec.run_id for run in folder.runs}
+    ids = {run.spec.run_id for run in folder.runs if not run.pending}
     failed = folder.store.failed(ended & ids)
     working = {run.run_id for run in live if not run.lost}
 
@@ -24,8 +24,10 @@ def counts(folder: StudyFolder, live: list[Progress]) -> tuple[dict[str, Counter
 
     labels: dict[str, Counter[str]] = {}
     for run in folder.runs:
-        labels.setdefault(run.label, Counter())[state(run.spec.run_id)] += 1
-    return labels, Counter(map(state, ids))
+        labels.setdefault(run.label, Counter())["to do" if run.pending else state(run.spec.run_id)] += 1
+    total = Counter(map(state, ids))
+    total["to do"] += sum(run.pending for run in folder.runs)
+    return labels, total
 
 
 def as_json(folder: StudyFolder, live: list[Progress]) -> dict[str, Any]:
@@ -35,6 +37,8 @@ def as_json(folder: StudyFolder, live: list[Progress]) -> dict[str, Any]:
     return {"study": folder.name, "totals": _keyed(total),
             "models": {label: _keyed(count) for label, count in labels.items()},
             "earlier_runs": len(folder.orphans()),
+            "trials": {"done": sum(len(one.search.trials) for one in folder.searches),
+                       "to_do": sum(one.search.tuning.trials - len(one.search.trials) for one in folder.searches)},
             "running": [{"run_id": run.run_id, "model": label_of.get(run.run_id), "step": run.step,
                          "steps": run.steps, "train_loss": _finite(run.train_loss), "val_loss": _finite(run.val_loss),
                          "test_loss": _finite(run.test_loss), "lost": run.lost,

@@ -35,9 +35,10 @@ class Part:
 
 
 class Resident:
-    """The parts of a run's data (`val` only where every class has one), and its training batches.
+    """The parts of a run's data, and its training batches. A batch is a pure function of its step.
 
-    A batch is a pure function of its step.
+    `val` is there only where every class has one, `test` only where the arrays hold test images: those of a tuning
+    trial do not.
     """
 
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, recipe: Recipe,
@@ -53,8 +54,9 @@ class Resident:
         self.parts = {"train": self.train}
         if len(chosen.validation):
             self.parts["val"] = part("val", chosen.validation)
-        self.parts["test"] = Part.of("test", arrays.test_images, arrays.test_labels,
-                                     np.random.default_rng(TEST_SAMPLE_SEED), device)
+        if len(arrays.test_labels):
+            self.parts["test"] = Part.of("test", arrays.test_images, arrays.test_labels,
+                                         np.random.default_rng(TEST_SAMPLE_SEED), device)
         self.batch_size = recipe.batch(len(chosen.train))
         self._labels = torch.from_numpy(self.train.labels_N).to(device)
         self._mean, self._inverse_deviation = (t.to(device) for t in statistics(arrays.train_images[chosen.train]))

@@ -31,8 +31,8 @@ class Point:
     gradient_norm: float
     train_loss: float
     train_accuracy: float
-    test_loss: float
-    test_accuracy: float
+    test_loss: float | None = None  # None in a tuning trial, which has no test images
+    test_accuracy: float | None = None
     val_loss: float | None = None
     val_accuracy: float | None = None
 
@@ -51,6 +51,7 @@ class Classifier(pl.LightningModule):
         self.last_logits: dict[str, np.ndarray] = {}  # of all images of each part, after the last step
         self.steps_done = 0
         self.train_seconds = self.eval_seconds = 0.0
+        self.steps = len(step_seeds)
         self._step_seeds, self._on_point = step_seeds, on_point
         self._weights = [p for p in model.parameters() if p.requires_grad]
         self._last = (torch.zeros(()), torch.zeros(()))  # loss and gradient norm of the latest step
@@ -80,11 +81,10 @@ class Classifier(pl.LightningModule):
         """The optimiser steps from batch[0] up to, not including, batch[1]."""
         started = time.perf_counter()
         optimizer: Any = self.optimizers(use_pl_optimizer=False)
-        steps = len(self._step_seeds)
         for step in range(*batch):
             self._seed(int(self._step_seeds[step]))
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(self.recipe, step, steps)
+                group["lr"] = learning_rate(self.recipe, step, self.steps)
             images, targets = self.data.batch(step)
             loss = F.cross_entropy(self(images), targets)  # of classes, or of shares where a regime smooths or mixes
             optimizer.zero_grad(set_to_none=True)
@@ -113,8 +113,8 @@ class Classifier(pl.LightningModule):
 
     def _add_point(self, norm: float) -> bool:
         """False, and no point, where the model no longer gives finite logits."""
-        step, steps, parts = self.steps_done, len(self._step_seeds), self.data.parts
-        if step == steps:
+        step, parts = self.steps_done, self.data.parts
+        if step == self.steps:
             self.last_logits = {name: self.logits(part) for name, part in parts.items()}
             measured = {name: metrics_of(self.last_logits[name][part.sample], part.labels_N[part.sample])
                         for name, part in parts.items()}
@@ -126,7 +126,7 @@ class Classifier(pl.LightningModule):
             return False
         columns = {f"{name}_{what}": value for name, both in measured.items()
                    for what, value in zip(("loss", "accuracy"), both, strict=True)}
-        rate = learning_rate(self.recipe, step - 1, steps)
+        rate = learning_rate(self.recipe, step - 1, self.steps)
         self.points.append(Point(step=step, images_seen=step * self.data.batch_size, learning_rate=rate,
                                  gradient_norm=norm, **columns))
         self._on_point(self.points[-1])

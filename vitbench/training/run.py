@@ -15,10 +15,12 @@ import pytorch_lightning as pl
 import torch
 
 from vitbench import cost, datasets, models, subset
+from vitbench.datasets._variant import varied
 from vitbench.metrics.classification import correct
-from vitbench.nn.stochastic_depth import set_stochastic_depth
+from vitbench.nn.stochastic_depth import set_stochastic_depth, stochastic_depth_of
 from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
 from vitbench.regimes import STOCHASTIC_DEPTH, augmentation_text, regularisers_of
+from vitbench.registry import Entry
 from vitbench.spec import RunSpec, split_version
 from vitbench.streams import Streams
 from vitbench.training.augment import Augmentation
@@ -48,57 +50,80 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     A probe looks at few test images: its record tells what a run costs, and nothing else.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
-    _prepare_torch(place)
-    device = torch.device(place.device)
-    streams = Streams.of(spec)
-    name, _ = split_version(spec.dataset)
-    meta = datasets.DATASETS.get(name).meta
+    prepare_torch(place)
+    device, (name, _) = torch.device(place.device), split_version(spec.dataset)
     arrays = _few(datasets.load(name)) if probe else datasets.load(name)
-    wanted = subset.counts(meta.train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
-    chosen = subset.draw(arrays.train_labels, wanted, streams.subset_rng())
-    model_name, _ = split_version(spec.model)
-    entry = models.MODELS.get(model_name).meta
-    layout = _memory_format(entry.family, device)
-    augmentation = Augmentation.of(spec.regime, meta, streams, device)
-    data = Resident(arrays, chosen, streams, spec.recipe, device, layout, augmentation=augmentation)
-    options, _ = models.resolve(model_name, spec.size, spec.options)
+    chosen = drawn(spec, arrays.train_labels)
+    module, counted = classifier(spec, arrays, chosen, device, on_point)
+    on_start(module.steps)
+    fit(module, curve_points(module.steps), device)
+
+    logits_IC = module.last_logits["test"] if module.diverged_at is None else None
+    record = RunRecord(
+        run_id=spec.run_id, spec=spec, family=_model(spec).meta.family,
+        outcome="done" if module.diverged_at is None else "diverged",
+        reason=None if module.diverged_at is None else
+        f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {module.steps:,}",
+        data=_data(spec, module, chosen), card=_card(spec, module.model),
+        cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
+        curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, module),
+        execution=place, started=started.isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"))
+    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, Streams.of(spec).subset,
+                                                         len(arrays.train_labels)))
+
+
+def drawn(spec: RunSpec, labels_N: np.ndarray) -> subset.Subset:
+    """The images of a run: a function of dataset, share and seed of the subset alone."""
+    wanted = subset.counts(_dataset(spec).train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
+    return subset.draw(labels_N, wanted.refitted() if spec.refit else wanted, Streams.of(spec).subset_rng())
+
+
+def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, device: torch.device,
+               on_point: Callable[[Point], object]) -> tuple[Classifier, cost.ModelCost]:
+    """The untrained module of a run with its data and schedule, and what its model costs."""
+    meta, streams, (name, _) = _dataset(spec), Streams.of(spec), split_version(spec.model)
+    layout = _memory_format(_model(spec).meta.family, device)
+    arrays, seen = varied(arrays, chosen, spec.data, streams, meta.num_classes)
+    augmentation = Augmentation.of(spec.regime, meta, streams, device, shuffled=spec.data.pixels == "shuffled")
+    data = Resident(arrays, seen, streams, spec.recipe, device, layout, augmentation=augmentation)
 
     def build() -> torch.nn.Module:
-        return models.build(model_name, spec.size, spec.options, meta.image, meta.num_classes)
+        return models.build(name, spec.size, spec.options, meta.image, meta.num_classes)
 
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
-    deep = spec.regime == "strong" and set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
-    steps = spec.steps(len(chosen.train), counted.macs)
-    module = Classifier(model, data, spec.recipe, streams.step_seeds(steps), on_point)
-    on_start(steps)
-    _fit(module, curve_points(steps), device)
-
-    logits_IC = module.last_logits["test"] if module.diverged_at is None else None
-    record = RunRecord(
-        run_id=spec.run_id, spec=spec, family=entry.family,
-        outcome="done" if module.diverged_at is None else "diverged",
-        reason=None if module.diverged_at is None else
-        f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {steps:,}",
-        data=Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train), val_images=len(chosen.validation),
-                  test_images=len(arrays.test_labels), num_classes=meta.num_classes, subset=chosen.sha256,
-                  dataset_sha256=meta.sha256),
-        card={**entry.card(options, meta.image), **_regime_card(spec, meta, deep=deep)},
-        cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
-        curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, arrays.test_labels),
-        execution=place, started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"))
-    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, streams.subset,
-                                                         len(arrays.train_labels)))
+    if spec.regime == "strong":
+        set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
+    seeds = streams.step_seeds(spec.steps(len(chosen.train), counted.macs))
+    return Classifier(model, data, spec.recipe, seeds, on_point), counted
 
 
-def _regime_card(spec: RunSpec, meta: datasets.DatasetMeta, *, deep: bool) -> dict[str, str]:
-    """What is on (protocol rule 8), and what was done to the images. `deep`: the model has stochastic depth."""
+def _dataset(spec: RunSpec) -> datasets.DatasetMeta:
+    return datasets.DATASETS.get(split_version(spec.dataset)[0]).meta
+
+
+def _model(spec: RunSpec) -> Entry[models.ModelMeta]:
+    return models.MODELS.get(split_version(spec.model)[0])
+
+
+def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset) -> Data:
+    meta, parts = _dataset(spec), module.data.parts
+    return Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train),
+                val_images=len(parts["val"].labels_N) if "val" in parts else 0, test_images=len(parts["test"].labels_N),
+                num_classes=meta.num_classes, subset=chosen.sha256, dataset_sha256=meta.sha256)
+
+
+def _card(spec: RunSpec, model: torch.nn.Module) -> models.Card:
+    """The model's parts, the regularisers that are on (protocol rule 8), and what was done to the images."""
+    entry, meta = _model(spec), _dataset(spec)
+    options, _ = models.resolve(entry.name, spec.size, spec.options)
+    parts = entry.meta.card(options, meta.image)
     if spec.regime == "none":
-        return {"regularisers": spec.recipe.regularisers}
-    of_recipe = [text for text in [spec.recipe.regularisers] if text != "none"]
-    return {"regularisers": ", ".join([*of_recipe, *regularisers_of(spec.regime, deep=deep)]) or "none",
+        return {**parts, "regularisers": spec.recipe.regularisers}
+    on = [spec.recipe.regularisers, *regularisers_of(spec.regime, stochastic_depth_of(model))]
+    return {**parts, "regularisers": ", ".join(text for text in on if text != "none") or "none",
             "augmentation": augmentation_text(spec.regime, meta.keeps_labels, meta.image)}
 
 
@@ -110,9 +135,10 @@ def _cost(module: Classifier, counted: cost.ModelCost, device: torch.device, *, 
                 eval_seconds=_rounded(module.eval_seconds), seconds=_rounded(seconds), shared=shared)
 
 
-def _predictions(logits_IC: np.ndarray | None, labels_I: np.ndarray) -> dict[str, Any]:
+def _predictions(logits_IC: np.ndarray | None, module: Classifier) -> dict[str, Any]:
     if logits_IC is None:
         return {}
+    labels_I = module.data.parts["test"].labels_N
     return {"predictions_sha256": hashlib.sha256(logits_IC.tobytes()).hexdigest(),
             "test_correct": pack_hits(correct(logits_IC, labels_I))}
 
@@ -128,14 +154,16 @@ def _memory_format(family: str, device: torch.device) -> torch.memory_format:
     return torch.channels_last if device.type == "cuda" and convolves else torch.contiguous_format
 
 
-def _prepare_torch(place: Execution) -> None:
+def prepare_torch(place: Execution) -> None:
+    """Threads, determinism and denormals: the same for everything that trains."""
     torch.set_num_threads(place.threads)
     torch.use_deterministic_algorithms(place.deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # costs time, guards nothing here
     torch.set_flush_denormal(True)  # Adam's averages of units that fell silent would slow a run down
 
 
-def _fit(module: Classifier, points: list[int], device: torch.device) -> None:
+def fit(module: Classifier, points: list[int], device: torch.device) -> None:
+    """Train for the whole schedule, measuring after each of `points`."""
     with warnings.catch_warnings():
         # The loader holds numbers, not images: what Lightning advises about workers does not apply.
         warnings.filterwarnings("ignore", module="pytorch_lightning")

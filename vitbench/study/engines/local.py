@@ -18,8 +18,9 @@ from vitbench.environment import set_switches
 from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
 from vitbench.models import MODELS
+from vitbench.search import Trial
 from vitbench.spec import Regime, RunSpec
-from vitbench.study.engines.worker import Task, inspect, store_failure, work
+from vitbench.study.engines.worker import Task, TrialTask, inspect, store_failure, work, work_trial
 from vitbench.study.place import Machine, Placement
 
 # The console script imports vitbench.cli in each child again; here it costs nothing.
@@ -31,18 +32,22 @@ ONE_AT_A_TIME = Placement("cpu", 0, 1)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a task ended: `done` and `diverged` have a record, `failed` a failure, `unstored` neither."""
+    """How a task ended: `done` and `diverged` have a record, `failed` a failure, `unstored` neither.
+
+    A trial is its own answer; None where its worker died.
+    """
 
     spec: RunSpec
     outcome: str
     reason: str | None
     seconds: float  # from the driver's decision to the answer
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True)
 class _Running:
     process: ForkServerProcess
-    task: Task
+    task: Task | TrialTask
     started: float
     slot: int  # 0 to workers - 1
 
@@ -128,11 +133,13 @@ class LocalEngine:
         """True if a task runs."""
         return bool(self._running)
 
-    def start(self, task: Task) -> None:
-        """Begin a task in a worker of its own."""
+    def start(self, task: Task | TrialTask) -> None:
+        """Begin a run or a trial in a worker of its own."""
         started, taken = time.monotonic(), {run.slot for run in self._running.values()}
         slot = next(i for i in range(self.placement.workers) if i not in taken)
-        connection, process = self._start(work, task, visible_devices(task.place.device, slot, self.placement.devices))
+        target = work if isinstance(task, Task) else work_trial
+        visible = visible_devices(task.place.device, slot, self.placement.devices)
+        connection, process = self._start(target, task, visible)
         self._running[connection] = _Running(process, task, started, slot)
 
     def ended(self, timeout: float) -> Iterator[Ended]:
@@ -140,17 +147,24 @@ class LocalEngine:
         for ready in wait(list(self._running), timeout):
             assert isinstance(ready, Connection)
             run = self._running.pop(ready)
-            process, task = run.process, run.task
-            try:
-                outcome, reason = ready.recv()
-            except (EOFError, OSError):
-                process.join()
-                outcome, reason = store_failure(task, f"worker died: {_cause(process)}", "", datetime.now(UTC),
-                                                crash=True)
-            process.join()
+            end = _end(run, ready)
+            run.process.join()
             ready.close()
-            LiveFile(task.folder / "live", task.spec.run_id).remove()
-            yield Ended(task.spec, outcome, reason, time.monotonic() - run.started)
+            yield end
+
+
+def _end(run: _Running, answer: Connection) -> Ended:
+    task, found = run.task, None
+    try:
+        found = answer.recv()
+    except (EOFError, OSError):
+        run.process.join()  # only then is its exit status known
+    seconds, cause = time.monotonic() - run.started, f"worker died: {_cause(run.process)}"
+    if isinstance(task, TrialTask):
+        return Ended(task.spec, found.state if found else "lost", found.reason if found else cause, seconds, found)
+    outcome, reason = found or store_failure(task, cause, "", datetime.now(UTC), crash=True)
+    LiveFile(task.folder / "live", task.spec.run_id).remove()
+    return Ended(task.spec, outcome, reason, seconds)
 
 
 def _cause(process: ForkServerProcess) -> str:

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vitbench import datasets
+from vitbench.config.tuning import Params
 from vitbench.cost import ModelCost
 from vitbench.live import LiveFile
 from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, UnknownName, load_plugin
+from vitbench.search import Trial
 from vitbench.spec import Regime, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.place import Machine
@@ -33,6 +35,20 @@ class Task:
     plugins: tuple[Path, ...]
     shared: bool
     probe: bool = False  # only its costs are wanted
+
+
+@dataclass(frozen=True)
+class TrialTask:
+    """A tuning trial: it stores nothing, its answer is a Trial."""
+
+    spec: RunSpec
+    place: Execution
+    folder: Path
+    plugins: tuple[Path, ...]
+    number: int
+    params: Params
+    folds: tuple[int, int] | None  # and repeats
+    halving: tuple[Literal["accuracy", "loss"], tuple[tuple[float, ...], ...]] | None  # earlier trials at each rung
 
 
 class UnfitModels(ValueError):
@@ -95,11 +111,15 @@ def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]
     return costs
 
 
-def work(task: Task, visible: str | None, answer: Connection) -> None:
-    """In a worker: one run from its specification to its stored record."""
+def _ready(visible: str | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
     if visible is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible
+
+
+def work(task: Task, visible: str | None, answer: Connection) -> None:
+    """In a worker: one run from its specification to its stored record."""
+    _ready(visible)
     from vitbench.training.run import run_one
 
     spec, started = task.spec, datetime.now(UTC)
@@ -135,6 +155,24 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
         return
     live.remove()
     _tell(answer, (finished.record.outcome, finished.record.reason))
+
+
+def work_trial(task: TrialTask, visible: str | None, answer: Connection) -> None:
+    """In a worker: one tuning trial, from its specification to the answer."""
+    _ready(visible)
+    from vitbench.training.trial import Folds, Halving, try_one
+
+    started = time.perf_counter()
+    try:
+        for path in task.plugins:
+            load_plugin(path)
+        trial = try_one(task.spec, task.place, number=task.number, params=task.params,
+                        folds=Folds(*task.folds) if task.folds else None,
+                        halving=Halving(*task.halving) if task.halving else None)
+    except Exception as error:
+        trial = Trial(number=task.number, params=task.params, state="failed", seconds=time.perf_counter() - started,
+                      reason=f"{type(error).__name__}: {error}".strip())
+    _tell(answer, trial)
 
 
 def store_failure(task: Task, reason: str, trace: str, started: datetime, *, crash: bool = False) -> tuple[str, str]:

@@ -1,0 +1,22 @@
+"""The tables of a study by name, in the order in which they are shown."""
+
+from collections.abc import Callable
+from functools import partial
+
+from vitbench.report import anchors
+from vitbench.report.controls import controls
+from vitbench.report.frame import Frame
+from vitbench.report.ranking import ranking
+from vitbench.report.render import Table
+from vitbench.report.tuning import trials, tuning
+
+BESIDE: dict[str, Callable[[Frame], Table | None]] = {
+    "budgets": partial(ranking, axis="budget"), "regimes": partial(ranking, axis="regime"),
+    "settings": partial(ranking, axis="setting"), "tuning": tuning, "controls": controls,
+    "anchors": anchors.table, "trials": trials}
+"""Beside the summary. Each gives None where the study has nothing for it."""
+
+
+def beside(frame: Frame) -> list[Table]:
+    """What a study has beside its summary, but for its single trials."""
+    return [table for name, of in BESIDE.items() if name != "trials" and (table := of(frame)) is not None]
