@@ -68,6 +68,10 @@ class Subset:
     train: Ints
     validation: Ints
 
+    def refitted(self) -> "Subset":
+        """The same images, all of them for training."""
+        return Subset(self.drawn, self.validation[:0])
+
     @property
     def drawn(self) -> Ints:
         """Both parts, sorted."""
@@ -76,7 +80,12 @@ class Subset:
     @property
     def sha256(self) -> str:
         """Names the drawn images: SHA-256 of the sorted indices as decimal text, one a line."""
-        return hashlib.sha256("\n".join(map(str, self.drawn.tolist())).encode()).hexdigest()
+        return sha256_of(self.drawn)
+
+
+def sha256_of(sorted_indices: Ints) -> str:
+    """SHA-256 of indices as decimal text, one a line."""
+    return hashlib.sha256("\n".join(map(str, sorted_indices.tolist())).encode()).hexdigest()
 
 
 LISTED_BELOW = 0.5  # larger subsets are named by hash and rule: the list would be most of the dataset

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vitbench import subset
+from vitbench.claims import CLAIMS
 from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
 from vitbench.config.bands import Band, band_for, bands
 from vitbench.datasets import DATASETS, DatasetMeta
@@ -86,6 +87,11 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str
             mistakes.append(Mistake(f"{place}.{option}", message))
         except ValidationError as error:
             mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
+    for position, name in enumerate(study.claims):
+        try:
+            CLAIMS.get(name)
+        except UnknownName as error:
+            mistakes.append(_unknown(f"claims[{position}]", name, error))
     return dataset, models, mistakes
 
 

@@ -76,7 +76,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
 def drawn(spec: RunSpec, labels_N: np.ndarray) -> subset.Subset:
     """The images of a run: a function of dataset, share and seed of the subset alone."""
     wanted = subset.counts(_dataset(spec).train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
-    return subset.draw(labels_N, wanted.refitted() if spec.refit else wanted, Streams.of(spec).subset_rng())
+    return subset.draw(labels_N, wanted, Streams.of(spec).subset_rng())
 
 
 def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, device: torch.device,
@@ -84,7 +84,7 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     """The untrained module of a run with its data and schedule, and what its model costs."""
     meta, streams, (name, _) = _dataset(spec), Streams.of(spec), split_version(spec.model)
     layout = _memory_format(_model(spec).meta.family, device)
-    arrays, seen = varied(arrays, chosen, spec.data, streams, meta.num_classes)
+    arrays, seen = varied(arrays, chosen.refitted() if spec.refit else chosen, spec.data, streams, meta.num_classes)
     augmentation = Augmentation.of(spec.regime, meta, streams, device, shuffled=spec.data.pixels == "shuffled")
     data = Resident(arrays, seen, streams, spec.recipe, device, layout, augmentation=augmentation)
 
@@ -96,7 +96,7 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     model = build().to(memory_format=layout)
     if spec.regime == "strong":
         set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
-    seeds = streams.step_seeds(spec.steps(len(chosen.train), counted.macs))
+    seeds = streams.step_seeds(spec.steps(len(seen.train), counted.macs))
     return Classifier(model, data, spec.recipe, seeds, on_point), counted
 
 
@@ -110,7 +110,7 @@ def _model(spec: RunSpec) -> Entry[models.ModelMeta]:
 
 def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset) -> Data:
     meta, parts = _dataset(spec), module.data.parts
-    return Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train),
+    return Data(drawn_images=len(chosen.drawn), train_images=len(parts["train"].labels_N),
                 val_images=len(parts["val"].labels_N) if "val" in parts else 0, test_images=len(parts["test"].labels_N),
                 num_classes=meta.num_classes, subset=chosen.sha256, dataset_sha256=meta.sha256)
 
