@@ -76,7 +76,7 @@ def test_killed_drivers_and_workers_neither_repeat_nor_drop_a_trial(tmp_path: Pa
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-        write(folder, steps=200)
+        write(folder, steps=80)
     assert vitbench("run", "tuned.yaml", "--only", "setting=tuned", cwd=whole).returncode == 0
     for trials in (1, 4, 8):  # the driver, with a trial running
         process = start("run", "tuned.yaml", "--only", "setting=tuned", cwd=killed)
