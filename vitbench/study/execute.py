@@ -17,7 +17,7 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import forecasts, refuse_short_budgets, trial_forecasts, wall_seconds
 from vitbench.study.memory import refuse_too_large
 from vitbench.study.place import Placement, choose_place
-from vitbench.study.searches import Wanted
+from vitbench.study.searches import FOLDER, JOURNAL, Wanted
 from vitbench.units import duration
 
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
@@ -72,6 +72,10 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
         summary.already = work.already
         if work.todo or work.searches:
             try:
+                if work.searches:
+                    from vitbench.study.sampler import open_journal  # Optuna: half a second that most need not wait
+
+                    open_journal(store.folder / FOLDER / JOURNAL)  # a damaged one is told before torch is loaded
                 # The copies in the results folder: an edit while the study runs changes no run of it.
                 copies = tuple(store.folder / "plugins" / path.name for path in plugins.values())
                 _start(folder, work, _Driving(copies, options, display, summary), choose)
