@@ -50,9 +50,9 @@ def row(name: str) -> str:
 def section() -> str:
     return "\n".join([
         TITLE, "",
-        f"Made by `python benchmarks/made_up.py --write`: images a second on one core, {IMAGES:,} of them. The cache is",
-        "read with its checksum, as a run does.", "",
-        f"| dataset | asked for | at once | {CHUNK:,} at a time | from the cache | time of drawing / of reading |",
+        f"Made by `python benchmarks/made_up.py --write`: images a second on one core, {IMAGES:,} of them. The cache",
+        "is read with its checksum, as a run does.", "",
+        f"| dataset | asked for | at once | {CHUNK:,} at a time | from the cache | drawing takes x reading |",
         "| --- | ---: | ---: | ---: | ---: | ---: |", *map(row, NAMES), ""])
 
 

@@ -53,13 +53,17 @@ def test_a_run_without_logits_has_none(store: ResultStore) -> None:
         store.logits_IC(a_record())
 
 
-@pytest.mark.parametrize("change", ["another value", "cut off", "no array"])
+@pytest.mark.parametrize("change", ["another value", "cut off", "no array", "another shape", "another type",
+                                    "a shape of petabytes", "a torn header"])
 def test_logits_that_the_record_does_not_name_are_not_read(store: ResultStore, change: str) -> None:
     store.write(a_record(), LOGITS_IC)
     path = store.runs / a_record().run_id / LOGITS
     whole = path.read_bytes()
     path.write_bytes({"another value": whole[:-1] + bytes([whole[-1] ^ 1]), "cut off": whole[:-8],
-                      "no array": b"logits"}[change])
+                      "no array": b"logits", "another shape": whole.replace(b"(10, 10)", b"(5, 20 )"),
+                      "another type": whole.replace(b"<f2", b"<i2"),
+                      "a shape of petabytes": whole.replace(b"(10, 10), }" + b" " * 12, b"(99999999, 99999999), }"),
+                      "a torn header": whole.replace(b"'shape'", b"'shape(")}[change])
     with pytest.raises(DamagedRecord, match="logits"):
         store.logits_IC(a_record())
 
@@ -73,7 +77,8 @@ def test_a_run_that_is_not_there_is_a_key_error(store: ResultStore) -> None:
 def test_a_failure_comes_back(store: ResultStore) -> None:
     store.write_failure(a_failure(reason="out of memory"))
     found = store.read(a_failure().run_id)
-    assert found == a_failure(reason="out of memory")
+    assert isinstance(found, Failure)
+    assert found.model_copy(update={"sha256": ""}) == a_failure(reason="out of memory")
     assert store.failed(store.ids()) == {a_failure().run_id}
 
 
@@ -300,6 +305,26 @@ def test_a_damaged_failure_is_named_as_such(store: ResultStore, text: bytes) -> 
     store.write_failure(a_failure())
     (store.runs / a_failure().run_id / FAILURE).write_bytes(text)
     with pytest.raises(DamagedRecord, match="not whole"):
+        store.read(a_failure().run_id)
+
+
+def test_a_failure_that_was_changed_is_damaged(store: ResultStore) -> None:
+    store.write_failure(a_failure())
+    path = store.runs / a_failure().run_id / FAILURE
+    path.write_bytes(path.read_bytes().replace(b'"crash":false', b'"crash":true'))
+    with pytest.raises(DamagedRecord, match="content hash"):
+        store.read(a_failure().run_id)
+
+
+def test_a_failure_from_before_it_had_a_hash_is_readable_and_its_seed_still_guarded(store: ResultStore) -> None:
+    store.write_failure(a_failure())
+    path = store.runs / a_failure().run_id / FAILURE
+    old = {k: v for k, v in json.loads(path.read_text()).items() if k != "sha256"}
+    path.write_text(json.dumps(old))
+    assert store.read(a_failure().run_id) == a_failure()
+    old["spec"]["seed"] += 1
+    path.write_text(json.dumps(old))
+    with pytest.raises(DamagedRecord, match="does not follow from its configuration"):
         store.read(a_failure().run_id)
 
 

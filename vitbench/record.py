@@ -26,6 +26,28 @@ class ForeignRecord(ValueError):
     """A whole record that another version of vitbench wrote: neither damage nor data for this one."""
 
 
+def sealed(content: Frozen) -> str:
+    """One line of canonical JSON with the SHA-256 of everything but itself; `unsealed` checks it."""
+    values = content.model_dump(mode="json", exclude={"sha256"})
+    return canonical_json({**values, "sha256": sha256_json(values)}) + "\n"
+
+
+def unsealed(text: bytes, what: str) -> dict[str, Any]:
+    """The content without its hash. Raises DamagedRecord where `text` is not what `sealed` wrote.
+
+    Hashed as read, not as this version would write it: a field added later leaves old files valid.
+    """
+    try:
+        content: dict[str, Any] = json.loads(text)
+        claimed = content.pop("sha256")
+        found = sha256_json(content)
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        raise DamagedRecord(f"not a whole {what}") from None
+    if claimed != found:
+        raise DamagedRecord("its content hash does not match its content")
+    return content
+
+
 class Data(Frozen):
     """Which images the run saw: counts, and hashes that name them."""
 
@@ -118,22 +140,13 @@ class RunRecord(Frozen):
 
     def to_json(self) -> str:
         """Compact JSON with the content hash set; `from_json` gives the same record back."""
-        content = self.model_dump(mode="json", exclude={"sha256"})
-        return canonical_json({**content, "sha256": sha256_json(content)}) + "\n"
+        return sealed(self)
 
     @classmethod
     def from_json(cls, text: bytes) -> "RunRecord":
         """Parse and check a record. Raises DamagedRecord where anything is not as it was written, and
         ForeignRecord where it is, but not by this version."""
-        try:
-            content = json.loads(text)
-            claimed = content.pop("sha256")
-            # Hashed as read, not as this version would write it: a field added later leaves old records valid.
-            found = sha256_json(content)
-        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-            raise DamagedRecord("not a whole record") from None
-        if claimed != found:
-            raise DamagedRecord("its content hash does not match its content")
+        content = unsealed(text, "record")
         _refuse_other_schema(content)
         try:
             record = cls.model_validate_json(text)
@@ -159,7 +172,7 @@ def pack_hits(correct_I: npt.NDArray[np.bool_]) -> str:
 
 
 class Failure(Frozen):
-    """A run that ended without a record of numbers: what happened, and how."""
+    """A run that ended without a record of numbers: what happened, and how. `sha256` guards it as a record's does."""
 
     schema_number: int = SCHEMA
     run_id: str
@@ -169,20 +182,30 @@ class Failure(Frozen):
     crash: bool = False  # the worker died: no result, so it counts as missing and is done again (protocol rule 13)
     started: str
     finished: str
+    sha256: str = ""  # empty: written before failures had one
+
+    def to_json(self) -> str:
+        """Compact JSON with the content hash set; `from_json` gives the same failure back."""
+        return sealed(self)
 
     @classmethod
     def from_json(cls, text: bytes) -> "Failure":
-        """Parse a failure. Raises DamagedRecord, or ForeignRecord where another version wrote it."""
+        """Parse and check a failure. Raises DamagedRecord, or ForeignRecord where another version wrote it."""
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
             raise DamagedRecord("the failure is not whole") from None
         if isinstance(content, dict):
+            if "sha256" in content:
+                unsealed(text, "failure")
             _refuse_other_schema(content)
         try:
-            return cls.model_validate_json(text)
+            failure = cls.model_validate_json(text)
         except ValidationError:
             raise DamagedRecord("the failure is not whole") from None
+        if failure.run_id != failure.spec.run_id:
+            raise DamagedRecord(f"its run id {failure.run_id} does not follow from its configuration")
+        return failure
 
 
 def _refuse_other_schema(content: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -217,7 +218,7 @@ def named_version(name: str, version: int) -> str:
     return f"{name}@{version}"
 
 
-def with_options(versioned: str, options: dict[str, Any]) -> str:
+def with_options(versioned: str, options: Mapping[str, Any]) -> str:
     """'far_pairs@1', or 'far_pairs@1 (distance 12, images 1000)'."""
     told = ", ".join(f"{name} {value}" for name, value in sorted(options.items()))
     return f"{versioned} ({told})" if told else versioned

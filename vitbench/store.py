@@ -97,7 +97,7 @@ class ResultStore:
     def write_failure(self, failure: Failure) -> None:
         """Store why a run has no numbers."""
         with self._staged(failure.run_id) as stage:
-            write_atomically(stage / FAILURE, failure.model_dump_json() + "\n")
+            write_atomically(stage / FAILURE, failure.to_json())
 
     @contextlib.contextmanager
     def _staged(self, run_id: str) -> Iterator[Path]:
@@ -160,9 +160,14 @@ class ResultStore:
         """
         try:
             logits: npt.NDArray[np.float16] = np.load(self.runs / record.run_id / LOGITS, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise DamagedRecord(f"{LOGITS}: {error}") from None
-        if hashlib.sha256(logits.tobytes()).hexdigest() != record.predictions_sha256:
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # a damaged header raises whatever numpy's parser does, MemoryError among it
+            raise DamagedRecord(f"{LOGITS} cannot be read: {type(error).__name__}: {error}") from None
+        wanted = (record.data.test_images, record.data.num_classes)
+        # The hash is of the bytes: it says nothing about how a header lays them out.
+        if (logits.shape != wanted or logits.dtype != np.float16
+                or hashlib.sha256(logits.tobytes()).hexdigest() != record.predictions_sha256):
             raise DamagedRecord(f"{LOGITS} does not hold the logits that the record names")
         return logits
 

@@ -5,8 +5,8 @@ from tests.report import factory
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
-LIGHT = ["spec", "streams", "registry", "record", "store", "live", "config", "grid", "environment", "subset", "stats",
-         "metrics", "datasets", "models", "report", "study", "cli"]
+LIGHT = ["spec", "streams", "registry", "row", "record", "store", "live", "config", "grid", "environment", "subset",
+         "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "cli"]
 
 
 def modules() -> list[str]:
@@ -50,8 +50,11 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "tables": (["tables", "trial"], "convnet"),
     "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
+    "claims": (["claims", "trial"], "blocked"), "list claims": (["list", "claims"], "attention_overtakes"),
     "schema": (["schema"], "convnet:xs"),
     "prune": (["prune", "trial"], "prune"), "status as json": (["status", "trial", "--json"], "totals"),
+    "verify": (["verify", "trial"], "predictions"), "list metrics": (["list", "metrics"], "top5_accuracy"),
+    "metrics": (["metrics", "add", "balanced_accuracy", "trial"], "computed"),
     "logs": (["logs", "{run_id}"], "done"), "run with nothing to do": (["run", "trial"], "nothing to do"),
 }
 
@@ -60,7 +63,7 @@ COMMANDS = {  # arguments, and a word of what each prints here
 def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Step]:
     """All commands that only read, in one fresh process, over a study that is done."""
     folder = tmp_path_factory.mktemp("commands")
-    study = factory.study()
+    study = factory.study(claims=["attention_overtakes_with_enough_data"])
     store = ResultStore(folder / "results" / "trial")
     store.prepare()
     trial = StudyFolder("trial", study, factory.resolved(study), store)

@@ -12,6 +12,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.training.conftest import _own_arithmetic  # noqa: F401 - takes back what a run changes in this process
 from tests.training.test_run import HERE, spec
 from vitbench import datasets, subset
 from vitbench.datasets import DATASETS, PARTS, Arrays

@@ -39,7 +39,7 @@ def test_records_and_names_hold_the_options_and_what_was_seen(done: Path) -> Non
     names = json.loads((done / "results" / "tiny" / "resolved.json").read_text())
     assert (names["dataset"], names["dataset_options"]) == ("far_pairs@1", options)
     subset = json.loads(next(done.glob("results/tiny/subsets/*.json")).read_text())
-    assert subset["dataset"] == NAMED
+    assert (subset["dataset"], subset["dataset_options"]) == ("far_pairs@1", options)
 
 
 def test_the_table_the_rows_and_the_page_name_the_options(done: Path) -> None:
@@ -64,6 +64,13 @@ def test_a_probe_forecasts_it_and_the_cost_file_tells_canvases_apart(done: Path)
     assert NAMED in (done / "results" / ".costs.json").read_text()
     larger = vitbench("plan", "tiny.yaml", "seeds=2", "dataset.canvas=32", "-q", cwd=done)
     assert "never measured here: linear, token_transformer:xs" in larger.stdout
+
+
+def test_verify_derives_its_images_and_subsets_anew_and_a_metric_is_added(done: Path) -> None:
+    added = vitbench("metrics", "add", "balanced_accuracy", "tiny", cwd=done)
+    assert added.returncode == 0, added.stderr
+    verified = vitbench("verify", "tiny", "--rerun", 1, cwd=done)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_runs_that_would_see_other_images_than_earlier_ones_are_refused(done: Path, tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.boundaries.probe import loads_torch
 from tests.cli.driver import vitbench
 from vitbench import cost
-from vitbench.cli.scaffold import BadName, NotYet, write_new
+from vitbench.cli.scaffold import BadName, write_new
 from vitbench.models import MODELS, build
 from vitbench.record import RunRecord
 from vitbench.registry import load_plugin
 from vitbench.spec import ImageSpec
+from vitbench.verdicts.conformance import PROMISES
 
 
 def test_a_new_study_is_accepted_by_plan(tmp_path: Path) -> None:
@@ -51,9 +53,10 @@ def test_check_accepts_the_new_model_and_names_a_broken_promise(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("source", "message"), [
-    (None, "cannot read this plug-in"), ("1 / 0", "fails on import: ZeroDivisionError"), ("", "registers no model"),
+    (None, "cannot read this plug-in"), ("1 / 0", "fails on import: ZeroDivisionError"),
+    ("", "registers no model and no claim"),
 ])
-def test_check_refuses_a_file_that_is_no_model(tmp_path: Path, source: str | None, message: str) -> None:
+def test_check_refuses_a_file_that_is_neither_model_nor_claim(tmp_path: Path, source: str | None, message: str) -> None:
     if source is not None:
         (tmp_path / "mine.py").write_text(source)
     ended = vitbench("check", "mine.py", cwd=tmp_path)
@@ -76,7 +79,8 @@ def test_the_new_models_sizes_are_what_their_names_mean(tmp_path: Path) -> None:
     ("study", "-q", "found '-q'"), ("study", "mine.yaml", "nor end in .yaml"), ("study", "quick", "is taken"),
     ("study", "study", "is taken"), ("model", "My", "found 'My'"), ("model", "../up", "found"),
     ("model", "class", "no word of Python's"), ("model", "n" * 65, "1 to 64"), ("model", "mlp", "ships with vitbench"),
-    ("model", "digits", "ships with vitbench"),
+    ("model", "digits", "ships with vitbench"), ("claim", "My", "a claim's should be"),
+    ("claim", "attention_overtakes_with_enough_data", "ships with vitbench"), ("claim", "mlp", "ships with vitbench"),
 ])
 def test_a_bad_name_is_refused_with_what_is_allowed(tmp_path: Path, kind: str, name: str, message: str) -> None:
     with pytest.raises(BadName, match=message):
@@ -84,7 +88,7 @@ def test_a_bad_name_is_refused_with_what_is_allowed(tmp_path: Path, kind: str, n
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "file"), [("study", "mine.yaml"), ("model", "mine.py")])
+@pytest.mark.parametrize(("kind", "file"), [("study", "mine.yaml"), ("model", "mine.py"), ("claim", "mine.py")])
 def test_no_file_is_overwritten(tmp_path: Path, kind: str, file: str) -> None:
     (tmp_path / file).write_text("precious")
     with pytest.raises(BadName, match="is there already and is left as it is"):
@@ -105,8 +109,40 @@ def test_a_folder_that_cannot_be_made_is_a_message(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_claim_cannot_be_written_yet(tmp_path: Path) -> None:
-    with pytest.raises(NotYet, match="claims cannot be judged by this version yet"):
-        write_new("claim", "mine", tmp_path)
-    assert vitbench("new", "claim", "mine", cwd=tmp_path).returncode == 2
-    assert list(tmp_path.iterdir()) == []
+def test_a_new_claim_is_judged_on_a_new_study(tmp_path: Path) -> None:
+    assert vitbench("new", "study", "mine", cwd=tmp_path).returncode == 0
+    said = vitbench("new", "claim", "my_claim", cwd=tmp_path).stdout
+    named = yaml.safe_load(said.partition("folder:\n")[2].partition("then")[0])
+    assert named == {"claims": ["my_claim"], "plugins": ["my_claim.py"]}
+    (tmp_path / "mine.yaml").write_text((tmp_path / "mine.yaml").read_text() + yaml.dump(named))
+    ended = vitbench("run", "mine.yaml", "fractions=[0.1]", "budgets=[{steps: 5}]", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    record = next(tmp_path.glob("results/mine/runs/[!.]*/record.json"))
+    assert RunRecord.from_json(record.read_bytes()).spec.plugins == {}
+    assert "**undecided** (unanchored): 2 seeds: a verdict needs 6 or more" in vitbench(
+        "claims", "mine", "--allow-plugins", cwd=tmp_path).stdout
+
+
+def test_check_accepts_the_new_claim_and_names_a_broken_promise(tmp_path: Path) -> None:
+    write_new("claim", "my_claim", tmp_path)
+    path = tmp_path / "my_claim.py"
+    sound = vitbench("check", "my_claim.py", cwd=tmp_path)
+    assert sound.returncode == 0, sound.stdout + sound.stderr
+    assert [line.split()[:2] for line in sound.stdout.splitlines()] == [["ok", "my_claim:"]] * len(PROMISES)
+    source = path.read_text()
+    path.write_text(source.replace("return rule_g(difference, margin=MARGIN)",
+                                   'return Verdict(outcome="holds", sentence="I know")'))
+    broken = vitbench("check", "my_claim.py", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert "should hold in 2 of 40 studies of its null at most; found 40" in broken.stdout
+    path.write_text(source.replace("power=0.85", "power=0.1"))
+    refused = vitbench("check", "my_claim.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "power: should be .5 to 1" in refused.stderr
+
+
+def test_checking_a_claim_does_not_load_torch(tmp_path: Path) -> None:
+    write_new("claim", "my_claim", tmp_path)
+    argv = ["vitbench", "check", str(tmp_path / "my_claim.py")]
+    assert not loads_torch(f"import sys; sys.argv = {argv!r}\nfrom vitbench.cli import main\n"
+                           "try: main()\nexcept SystemExit as end: assert end.code == 0")

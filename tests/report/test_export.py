@@ -9,7 +9,7 @@ import pytest
 from tests.report.factory import frame, record, study
 from vitbench.cli.errors import explained
 from vitbench.report import export
-from vitbench.report.frame import COLUMNS
+from vitbench.row import COLUMNS
 
 
 def test_every_column_is_documented() -> None:

@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory(dir=Path(__file__).parent):
 
 def test_ctrl_c_while_the_dataset_is_being_had_ends_at_once_and_leaves_nothing_half_done(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_READER)
-    code = DRIVER.replace('"digits", ()', f'"digits", (__import__("pathlib").Path({str(tmp_path / "slow.py")!r}),)')
+    code = DRIVER.replace('"digits"), ()', f'"digits"), (__import__("pathlib").Path({str(tmp_path / "slow.py")!r}),)')
     with subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, start_new_session=True) as driver:
         until((tmp_path / "begun").exists)

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.metrics.test_kept import a_value
 from tests.report.factory import failure, record, resolved, study
+from vitbench.metrics import kept
 from vitbench.registry import plugin_sha256
 from vitbench.spec import RunSpec, canonical_json, sha256_json
 from vitbench.store import ResultStore, StoreError
@@ -140,6 +142,24 @@ def test_what_was_set_aside_half_written_or_lost_is_found(folder: StudyFolder) -
     assert (home / ".report.html.78").exists()  # `report` may be writing it now
     assert (home / "subsets" / "mine.txt").exists()
     assert StudyFolder.open("quick", home.parent).study == folder.study
+
+
+def test_metrics_go_only_where_they_are_of_other_predictions(folder: StudyFolder) -> None:
+    own, other, damaged = (run.spec.run_id for run in folder.runs[:3])
+    for run_id, predictions in ((own, "1" * 64), (other, "2" * 64), (damaged, "1" * 64)):
+        rewrite(folder, run_id, predictions_sha256="1" * 64)
+        kept.write(folder.store.runs / run_id, a_value(predictions_sha256=predictions))
+    (folder.store.runs / damaged / "record.json").write_text("garbage")  # may be put back
+    half = folder.store.runs / own / "metrics" / ".balanced_accuracy.json.77"
+    for path in (half, half.with_name(".calibration_error.json.78")):
+        path.write_text("{")
+    os.utime(half, (0, 0))
+    assert kinds(folder) == {"runs of an earlier form": 4, "metrics of no predictions": 1, "half-written": 1}
+    remove_all(folder)
+    assert [path.name for path in sorted((folder.store.runs / own / "metrics").iterdir())] == [
+        ".calibration_error.json.78", "balanced_accuracy.json"]  # `metrics add` may be writing it now
+    assert list(kept.files(folder.store.runs / other)) == []
+    assert len(list(kept.files(folder.store.runs / damaged))) == 1
 
 
 def test_a_plug_in_stays_while_the_study_or_a_record_names_it(folder: StudyFolder, tmp_path: Path) -> None:

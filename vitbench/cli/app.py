@@ -139,21 +139,25 @@ def trials(study: StudyArgument,
 def export(study: StudyArgument,
            form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="csv, json or parquet.")] = "csv",
            output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
-           columns: Annotated[bool, typer.Option("--columns", help="Tell what each column means, and stop.")] = False,
+           columns: Annotated[bool, typer.Option("--columns", help="Tell what each column means, added metrics "
+                                                 "included, and stop.")] = False,
            results: Results = RESULTS) -> None:
     """Write the tidy frame: one row a run."""
+    from vitbench.cli.metrics import columns_in, columns_of
     from vitbench.report import export as frames
 
     if columns:
-        for column in frames.columns():
+        for column in frames.columns(columns_of(study, results)):
             print(f"{column.name}\t{column.type}\t{column.unit}\t{column.meaning}")
         return
     choose("--format", form, frames.FORMATS)
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise BadInput("--format parquet is binary: name a file with -o")
-    frame = _frame(_folder(study, results))
-    data = frames.parquet(frame) if form == "parquet" else \
-        (frames.csv if form == "csv" else frames.json_text)(frame).encode()
+    folder = _folder(study, results)
+    frame = _frame(folder)
+    added = columns_in(folder, frame)
+    data = frames.parquet(frame, added) if form == "parquet" else \
+        (frames.csv if form == "csv" else frames.json_text)(frame, added).encode()
     if output is None:
         sys.stdout.buffer.write(data)
     else:
@@ -173,6 +177,29 @@ def report(study: StudyArgument, results: Results = RESULTS) -> None:
 
 
 @app.command()
+def claims(studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY ...]", help="Default: all in the "
+                                                               "results folder.")] = None,
+           form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, json or csv.")] = "md",
+           results: Results = RESULTS,
+           allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run claims of the study's own: its "
+                                                       "plug-in files are code.")] = False) -> None:
+    """Judge the claims that studies name: verdict, effect with its interval, reason, controls and runs."""
+    from vitbench.cli.claims import judged
+    from vitbench.cli.prune import studies as all_of
+    from vitbench.report import verdicts
+
+    forms = {"md": verdicts.markdown, "json": verdicts.json, "csv": verdicts.csv}
+    choose("--format", form, tuple(forms))
+    folders = [_folder(study, results) for study in dict.fromkeys(studies)] if studies else list(all_of(results))
+    silent = [folder.name for folder in folders if not folder.study.claims]
+    found = [each for folder in folders for each in judged(folder, allow_plugins=allow_plugins)]
+    sys.stdout.write(forms[form](found))
+    if silent or not folders:
+        print(f"no claims are named by: {', '.join(silent)}; `claims: [NAME]` in a study's file names them (vitbench "
+              "list claims)" if silent else f"no study in {results}", file=sys.stderr)
+
+
+@app.command()
 def logs(run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run id, or its first characters.")],
          results: Results = RESULTS) -> None:
     """Show what a run left: the traceback of a failed one, the outcome of another."""
@@ -182,7 +209,8 @@ def logs(run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run id, or
 
 
 @app.command(name="list")
-def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets or studies.")],
+def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets, metrics, studies or "
+                                                  "claims.")],
               results: Results = RESULTS) -> None:
     """List what there is, one line an entry, the name first."""
     from vitbench.cli.commands import LISTS
@@ -243,6 +271,4 @@ def _folder(study: str, results: Path) -> "StudyFolder":
 
 
 def _frame(folder: "StudyFolder") -> "Frame":
-    from vitbench.cli.commands import frame_of
-
-    return frame_of(folder)
+    return folder.frame()

@@ -1,27 +1,50 @@
-"""`check`: a user's model file held to what every model promises."""
+"""`check`: a user's file held to what every model or every claim promises."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from vitbench.claims import CLAIMS, judge
 from vitbench.models import MODELS, ModelError, build, resolve
-from vitbench.registry import PluginError, UnknownName, load_plugin
+from vitbench.registry import PluginError, load_plugin
 from vitbench.spec import ImageSpec
 
+Finding = tuple[str, str, str | None]  # what was looked at, the promise, and how it is broken
 
-def check_model(path: Path) -> int:
-    """Prints a line for each size and promise; 1 if one is broken. Runs the file's code."""
+
+def check_file(path: Path) -> int:
+    """Prints a line for each promise; 1 if one is broken. Runs the file's code."""
     load_plugin(path)
-    try:
-        sizes: list[str | None] = [*MODELS.get(path.stem).meta.sizes] or [None]
-    except UnknownName:
-        raise PluginError(f"{path}: registers no model; `vitbench new model` writes an example") from None
+    kinds = [held for registry, held in ((MODELS, _of_model), (CLAIMS, _of_claim)) if path.stem in registry.names()]
+    if not kinds:
+        raise PluginError(f"{path}: registers no model and no claim; `vitbench new model` and `vitbench new claim` "
+                          "write examples")
     broken = 0
-    for size in sizes:
-        for promise, fault in _faults(path.stem, size):
-            print(f"{'ok' if fault is None else 'BROKEN':<7}{path.stem}{f':{size}' if size else ''}: {promise}"
-                  + (f"\n       {fault}" if fault else ""))
-            broken += fault is not None
+    for what, promise, fault in (finding for held in kinds for finding in held(path.stem)):
+        print(f"{'ok' if fault is None else 'BROKEN':<7}{what}: {promise}" + (f"\n       {fault}" if fault else ""))
+        broken += fault is not None
     return 1 if broken else 0
+
+
+def _of_claim(name: str) -> Iterator[Finding]:
+    from vitbench.verdicts.conformance import promises
+
+    planted = CLAIMS.get(name).meta.planted
+    for promise in promises(planted):
+        assert promise.__doc__
+        fault = None
+        try:
+            promise(partial(judge, name), planted)
+        except Exception as error:  # a user's code may raise anything
+            fault = _told(error)
+        yield name, promise.__doc__, fault
+
+
+def _of_model(name: str) -> Iterator[Finding]:
+    sizes: list[str | None] = [*MODELS.get(name).meta.sizes] or [None]
+    for size in sizes:
+        for promise, fault in _faults(name, size):
+            yield f"{name}:{size}" if size else name, promise, fault
 
 
 def _faults(name: str, size: str | None) -> Iterator[tuple[str, str | None]]:

@@ -4,11 +4,11 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from vitbench.claims import CLAIMS
 from vitbench.cli.errors import Terminated
 from vitbench.config import BadStudy, DatasetEntry, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
@@ -16,11 +16,12 @@ from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.datasets import DATASETS
 from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
+from vitbench.metrics import METRICS
 from vitbench.models import MODELS
 from vitbench.options import BadOption
 from vitbench.record import DamagedRecord, Failure
 from vitbench.registry import load_plugin
-from vitbench.report.frame import Frame, build
+from vitbench.report.frame import Frame
 from vitbench.store import ResultStore, write_atomically
 from vitbench.study import costs
 from vitbench.study.drive import Options, Summary
@@ -83,11 +84,11 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
     from vitbench.cli.show import print_table
 
     began, page = time.monotonic(), folder.store.folder / "report.html"
-    frame = frame_of(folder)
+    frame = folder.frame()
     if not summary.ended and not summary.left:
         console.print(f"nothing to do: all {summary.already} runs are there")
     if summary.ended or summary.study_changed or _outdated(folder, frame):
-        print_table(console, frame if len(chosen) == len(folder.runs) else frame_of(folder, chosen))
+        print_table(console, frame if len(chosen) == len(folder.runs) else folder.frame(chosen))
         page = write_report(folder, frame)
         costs.keep(folder.store.folder.parent, {}, closing_seconds=time.monotonic() - began)
     if summary.already and summary.done:
@@ -111,14 +112,6 @@ def _outdated(folder: StudyFolder, frame: Frame) -> bool:
     table, page = folder.store.folder / "table.md", folder.store.folder / "report.html"
     now = render.markdown(summary(frame, mixed_devices=True)).encode()
     return not page.exists() or not table.is_file() or table.read_bytes() != now
-
-
-def frame_of(folder: StudyFolder, runs: list[Run] | None = None) -> Frame:
-    """The tidy frame of a study, or of some of its runs."""
-    frame = build(folder.name, folder.runs if runs is None else runs, folder.store.read, folder.resolved,
-                  folder.study.fit)
-    return replace(frame, exploratory=folder.exploratory(), margin=folder.study.margin,
-                   searches=tuple(one.search for one in folder.searches))
 
 
 def write_report(folder: StudyFolder, frame: Frame) -> Path:
@@ -223,4 +216,17 @@ def _studies(results: Path) -> Iterator[str]:
         yield f"{name}\t{' '.join(question.split())}"
 
 
-LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "studies": _studies}
+def _claims(_: Path) -> Iterator[str]:
+    for name in CLAIMS.names():
+        yield f"{name}\t{CLAIMS.get(name).meta.sentence}"
+
+
+def _metrics(_: Path) -> Iterator[str]:
+    for name in METRICS.names():
+        meta = METRICS.get(name).meta
+        yield (f"{name}\tversion {meta.version}\t{'a number a class' if meta.per_class else 'a number'}\t{meta.unit}\t"
+               f"{meta.better} is better\tundefined {meta.undefined}\t{meta.meaning}\t{meta.source}")
+
+
+LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "metrics": _metrics,
+                                                     "studies": _studies, "claims": _claims}

@@ -16,12 +16,14 @@ def stop(number: int, _frame: object) -> None:
 
 
 def explained(error: Exception) -> str | None:
-    """The text to show instead of a traceback, or None for a fault of ours.
-
-    Characters that a terminal would obey are written out.
-    """
+    """The text to show instead of a traceback, or None for a fault of ours."""
     text = _text(error)
-    return None if text is None else "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return None if text is None else harmless(text)
+
+
+def harmless(text: str) -> str:
+    """`text` with the characters written out that a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def _text(error: Exception) -> str | None:

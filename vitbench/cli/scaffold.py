@@ -1,9 +1,10 @@
-"""`new`: a first file of a study or of a model, ready to run."""
+"""`new`: a first file of a study, a model or a claim, ready to run."""
 
 import importlib.util
 import keyword
 from pathlib import Path
 
+from vitbench.claims import CLAIMS
 from vitbench.config.load import STUDY_NAME_CHARACTERS, shipped_studies
 from vitbench.datasets import DATASETS
 from vitbench.models import MODELS
@@ -70,30 +71,57 @@ def {name}(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * width, num_classes))
 '''
 
+CLAIM = '''\
+"""What this claim says, and why it could be true or false."""
+
+from vitbench.claims import CLAIMS, ClaimMeta
+from vitbench.verdicts import (Cell, Evidence, Expected, Planted, Verdict, accuracy_difference, matched_pairs,
+                               rule_g)
+
+MARGIN = 0.01  # the smallest difference that matters: one point of test accuracy
+
+
+def planted(cell: Cell) -> Expected:
+    """What runs have on average in a made-up study in which the claim is true."""
+    return Expected(accuracy=0.92 if cell.family == "attention" else 0.90)
+
+
+@CLAIMS.add("{name}", ClaimMeta(
+    sentence="On the study's largest size of data, attention is more accurate than CNNs of its size.",
+    source="where it is said: paper, section, figure",
+    null="Attention and CNNs of its size are equally accurate.",
+    # Power: the share of such studies that give `holds`. `vitbench check` counts it.
+    planted=Planted("2 points ahead, 10 seeds", planted, power=0.85),
+    margin=MARGIN))
+def {name}(evidence: Evidence) -> Verdict:
+    # One stratum for each regime, budget and pair with the same number of parameters.
+    pairs = matched_pairs(evidence, evidence.full)
+    # Attention minus CNN inside each seed, so that both saw the same images.
+    difference = accuracy_difference(evidence, pairs, evidence.full)
+    return rule_g(difference, margin=MARGIN)
+'''
+
+TEXTS = {"study": STUDY, "model": MODEL, "claim": CLAIM}
 NEXT = {"study": "next: vitbench plan {file}; vitbench run {file}",
         "model": "check it: vitbench check {file}\nand name it in a study in the same folder:\n"
-                 "    models: [{name}:xs, convnet:xs]\n    plugins: [{name}.py]"}
+                 "    models: [{name}:xs, convnet:xs]\n    plugins: [{name}.py]",
+        "claim": "check it: vitbench check {file}\nand name it in a study in the same folder:\n"
+                 "    claims: [{name}]\n    plugins: [{name}.py]\n"
+                 "then, once the study has run: vitbench claims STUDY --allow-plugins"}
 
 
 class BadName(ValueError):
     """A name that no new file can have; the message says what is allowed."""
 
 
-class NotYet(ValueError):
-    """Something this version cannot do."""
-
-
 def write_new(kind: str, name: str, folder: Path) -> None:
-    """Write the file and say what comes next. Raises BadName, or NotYet for a claim; overwrites nothing."""
-    if kind == "claim":
-        raise NotYet("claims cannot be judged by this version yet, so there is no form to write one in; a study's "
-                     "tables and `vitbench export` hold the numbers meanwhile")
-    (_refuse_study if kind == "study" else _refuse_model)(name)
+    """Write the file and say what comes next. Raises BadName; overwrites nothing."""
+    _refuse_study(name) if kind == "study" else _refuse_plugin(kind, name)
     path = folder / f"{name}{'.yaml' if kind == 'study' else '.py'}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write((STUDY if kind == "study" else MODEL).format(name=name))
+            file.write(TEXTS[kind].format(name=name))
     except FileExistsError:
         there = path if folder.is_dir() else folder
         raise BadName(f"{there} is there already and is left as it is; choose another name or --folder") from None
@@ -109,13 +137,13 @@ def _refuse_study(name: str) -> None:
         raise BadName(f"NAME: {name!r} is taken by vitbench; choose another than {', '.join(shipped)}")
 
 
-def _refuse_model(name: str) -> None:
+def _refuse_plugin(kind: str, name: str) -> None:
     if not PLUGIN_NAME.fullmatch(name) or keyword.iskeyword(name):
-        raise BadName(f"NAME: a model's should be 1 to 64 small letters, digits and _, begin with a letter, and be no "
+        raise BadName(f"NAME: a {kind}'s should be 1 to 64 small letters, digits and _, begin with a letter, and be no "
                       f"word of Python's own; found {name!r}")
     if importlib.util.find_spec(name):
         raise BadName(f"NAME: {name!r} is a module of Python's or of a package here, which the file would hide; choose "
                       "another")
-    shipped = sorted({*MODELS.shipped(), *DATASETS.shipped()})
+    shipped = sorted({*MODELS.shipped(), *DATASETS.shipped(), *CLAIMS.shipped()})
     if name in shipped:
         raise BadName(f"NAME: {name!r} ships with vitbench; choose another than {', '.join(shipped)}")

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from vitbench.cli.app import RESULTS, AsJson, BadInput, DataDir, Results, app, choose, use_data_dir
+from vitbench.cli.app import (
+    RESULTS,
+    AllowPlugins,
+    AsJson,
+    BadInput,
+    DataDir,
+    Results,
+    StudyArgument,
+    Workers,
+    app,
+    choose,
+    use_data_dir,
+)
 
 
 @app.command()
@@ -40,7 +52,7 @@ def schema() -> None:
 def new(kind: Annotated[str, typer.Argument(metavar="KIND", help="study, model or claim.")],
         name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, without .yaml or .py.")],
         folder: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the file.")] = Path()) -> None:
-    """Write a first file of a study or a model, ready to run."""
+    """Write a first file of a study, a model or a claim, ready to run."""
     from vitbench.cli.scaffold import KINDS, write_new
 
     choose("KIND", kind, KINDS)
@@ -48,11 +60,12 @@ def new(kind: Annotated[str, typer.Argument(metavar="KIND", help="study, model o
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's .py file. Its code is run.")]) -> None:
-    """Hold a model file of your own to what every model promises."""
-    from vitbench.cli.check import check_model
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A model's or a claim's .py file. Its code is "
+                                               "run.")]) -> None:
+    """Hold a model or a claim of your own to what every one promises."""
+    from vitbench.cli.check import check_file
 
-    raise typer.Exit(check_model(file))
+    raise typer.Exit(check_file(file))
 
 
 @app.command()
@@ -72,3 +85,37 @@ def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="D
         raise BadInput(f"--results: {results} is no folder")
     folders = list(prune.studies(results)) if study is None else [StudyFolder.open(study, results)]
     prune.prune(output(), folders, logits=logits, really=yes, quiet=quiet)
+
+
+@app.command()
+def verify(study: StudyArgument, results: Results = RESULTS,  # noqa: PLR0917 - one argument an option
+           rerun: Annotated[int, typer.Option(metavar="N", min=0, help="Train this many runs again and compare.")] = 0,
+           seed: Annotated[int, typer.Option(min=0, help="Draws the runs to train again.")] = 0,
+           workers: Workers = None, data_dir: DataDir = None, allow_plugins: AllowPlugins = False) -> None:
+    """Hold what a study's folder has to what it follows from; exit status 1 where something differs."""
+    from vitbench.cli.commands import output
+    from vitbench.cli.verify import Again, verify_study
+    from vitbench.study.folder import StudyFolder
+
+    use_data_dir(data_dir)
+    raise typer.Exit(verify_study(output(), StudyFolder.open(study, results), Again(rerun, seed, workers),
+                                  allow_plugins=allow_plugins))
+
+
+metrics = typer.Typer(help="Metrics of runs that ended, computed from their stored predictions.")
+app.add_typer(metrics, name="metrics")
+
+
+@metrics.command(name="add")
+def metrics_add(name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `vitbench list metrics`, or of "
+                                                    "--plugin's file.")],
+                study: StudyArgument, results: Results = RESULTS, data_dir: DataDir = None,
+                plugin: Annotated[Path | None, typer.Option(metavar="FILE", help="A metric of your own; its code "
+                                                            "runs.")] = None,
+                allow_plugins: AllowPlugins = False) -> None:
+    """Compute a metric for all runs of a study from their stored predictions; nothing is trained."""
+    from vitbench.cli.metrics import add
+    from vitbench.study.folder import StudyFolder
+
+    use_data_dir(data_dir)
+    raise typer.Exit(add(StudyFolder.open(study, results), name, plugin, allow_plugins=allow_plugins))

@@ -213,7 +213,7 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
         check("claim", claim, f"claims[{position}]")
     places = [f"models[{i}].label" for i in loaded.kept_models]
     mistakes += _repeated(places, [m.label for m in study.models], "; labels are unique: add a label")
-    for key in ("fractions", "images_per_class", "seeds", "regimes", "budgets"):
+    for key in ("fractions", "images_per_class", "seeds", "regimes", "budgets", "claims"):
         values = getattr(study, key) or ()
         mistakes += _repeated([f"{key}[{i}]" for i in range(len(values))], values, "")
     return mistakes

@@ -132,9 +132,10 @@ class Study(Frozen):
         max_length=200, description="runs to do first, as --only names them: 'model=convnet:s,fraction=0.1'")] = ()
     looks: Annotated[tuple[Annotated[int, Field(ge=6, le=10_000)], ...], Field(
         max_length=20, description="numbers of seeds at which verdicts are looked at, declared beforehand")] = ()
-    claims: Annotated[tuple[str, ...], Field(max_length=200, description="none can be judged yet")] = ()
+    claims: Annotated[tuple[str, ...], Field(
+        max_length=200, description="names of `vitbench list claims`, or of files under plugins")] = ()
     plugins: Annotated[tuple[str, ...], Field(
-        max_length=200, description="files with models or datasets of your own, beside the study")] = ()
+        max_length=200, description="files with models, datasets or claims of your own, beside the study")] = ()
 
     @field_validator("looks")
     @classmethod

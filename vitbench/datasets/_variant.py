@@ -48,11 +48,20 @@ def noisy_labels(labels_N: UInt8, share: float, num_classes: int, rng: np.random
     return np.where(wrong_N, other_N, labels_N).astype(labels_N.dtype)
 
 
+def test_labels(arrays: Arrays, variant: DataVariant) -> UInt8:
+    """Labels of the test images that a run of this variant is judged on, in their order."""
+    return arrays.test_labels[_new(arrays)] if variant.duplicates == "masked" else arrays.test_labels
+
+
+def _new(arrays: Arrays) -> np.ndarray:
+    """True for each test image that the training split does not hold."""
+    split = {image.tobytes() for image in arrays.train_images}
+    return np.array([image.tobytes() not in split for image in arrays.test_images], dtype=bool)
+
+
 def _without_known(arrays: Arrays, chosen: Subset) -> tuple[Arrays, Subset]:
     """Without test images that the training split holds and validation images that the training part holds."""
-    split = {image.tobytes() for image in arrays.train_images}
-    part = {arrays.train_images[i].tobytes() for i in chosen.train}
-    new = np.array([image.tobytes() not in split for image in arrays.test_images], dtype=bool)
+    part, new = {arrays.train_images[i].tobytes() for i in chosen.train}, _new(arrays)
     unseen = np.array([arrays.train_images[i].tobytes() not in part for i in chosen.validation], dtype=bool)
     return (replace(arrays, test_images=arrays.test_images[new], test_labels=arrays.test_labels[new]),
             Subset(chosen.train, chosen.validation[unseen]))

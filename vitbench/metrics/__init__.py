@@ -2,5 +2,7 @@
 
 from vitbench.metrics.classification import accuracy, cross_entropy
 from vitbench.metrics.overfitting import FitState, Overfitting, fit_state, over_confident, overfitting
+from vitbench.metrics.registry import METRICS, MetricError, MetricMeta, compute
 
-__all__ = ["FitState", "Overfitting", "accuracy", "cross_entropy", "fit_state", "over_confident", "overfitting"]
+__all__ = ["METRICS", "FitState", "MetricError", "MetricMeta", "Overfitting", "accuracy", "compute", "cross_entropy",
+           "fit_state", "over_confident", "overfitting"]

@@ -17,6 +17,15 @@ def accuracy(logits_IC: Logits, labels_I: Labels) -> float:
     return float(correct(logits_IC, labels_I).mean())
 
 
+def recalls(logits_IC: Logits, labels_I: Labels) -> list[float | None]:
+    """For each class C the share of its images classified right, None where it has none."""
+    classes = logits_IC.shape[1]
+    images_C = np.bincount(labels_I, minlength=classes)
+    right_C = np.bincount(labels_I[correct(logits_IC, labels_I)], minlength=classes)
+    return [right / images if images else None for right, images in zip(right_C.tolist(), images_C.tolist(),
+                                                                        strict=True)]
+
+
 def cross_entropy(logits_IC: Logits, labels_I: Labels) -> float:
     """Mean negative log-likelihood of the labels, in nats."""
     wide_IC = logits_IC.astype(np.float64)

@@ -8,7 +8,8 @@ from math import fsum
 
 from vitbench.config.controls import ANCHOR, MAIN
 from vitbench.grid import Run, counts_of
-from vitbench.report.frame import Frame, Row
+from vitbench.report.frame import Frame
+from vitbench.row import Row
 from vitbench.spec import sha256_json
 from vitbench.stats.intervals import Interval, t_interval
 
@@ -55,12 +56,12 @@ class Cell:
     @cached_property
     def accuracy(self) -> Interval | None:
         """Test accuracy; a run that diverged or failed counts as chance (protocol rule 13)."""
-        return _interval(_accuracy(row) for row in self.rows)
+        return _interval(row.counted_accuracy for row in self.rows)
 
     @cached_property
     def accuracy_of_done(self) -> Interval | None:
         """Test accuracy without the runs that diverged or failed."""
-        return _interval(_accuracy(row) for row in self.done)
+        return _interval(row.counted_accuracy for row in self.done)
 
     @property
     def crossed(self) -> bool:
@@ -98,17 +99,13 @@ class Cell:
 
 def accuracy_by_seed(cell: Cell) -> dict[int, float]:
     """What pairs a cell with another of the same seeds: test accuracy, chance where a run diverged or failed."""
-    return {row.seed: _accuracy(row) for row in cell.rows}
+    return {row.seed: row.counted_accuracy for row in cell.rows}
 
 
 def paired(cell: Cell, other: Cell) -> list[float]:
     """Accuracy of `cell` minus that of `other` for each seed that ended in both, by seed."""
     mine, others = accuracy_by_seed(cell), accuracy_by_seed(other)
     return [mine[seed] - others[seed] for seed in sorted(mine.keys() & others.keys())]
-
-
-def _accuracy(row: Row) -> float:
-    return row.chance_accuracy if row.outcome != "done" or row.test_accuracy is None else row.test_accuracy
 
 
 def _interval(values: Iterable[float]) -> Interval | None:
@@ -132,6 +129,11 @@ def cells(frame: Frame) -> tuple[Cell, ...]:
     for i, cell in enumerate(found):
         place.setdefault(cell.key[:4], i)
     return tuple(sorted(found, key=lambda cell: place[cell.key[:4]]))
+
+
+def all_cells(frame: Frame) -> tuple[Cell, ...]:
+    """The cells of the grid, of its controls and of its anchors."""
+    return (*cells(frame), *control_cells(frame), *anchor_cells(frame))
 
 
 def control_cells(frame: Frame) -> tuple[Cell, ...]:

@@ -1,13 +1,16 @@
 """The tidy frame as CSV, JSON or Parquet: one row a run that ended, and what each column means."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from io import BytesIO
 from typing import Any
 
+from vitbench.report.added import AddedColumn
 from vitbench.report.cells import ordered_rows
-from vitbench.report.frame import COLUMNS, Frame, Row
+from vitbench.report.frame import Frame
 from vitbench.report.render import csv_text, rounded
+from vitbench.row import COLUMNS, Row
 from vitbench.spec import canonical_json
 
 FORMATS = ("csv", "json", "parquet")
@@ -19,7 +22,8 @@ class MissingLibrary(ValueError):
 
 @dataclass(frozen=True)
 class ColumnDoc:
-    """One column of the tidy frame. `type` is text, integer, number, truth or object; `unit` may be empty."""
+    """One column of the tidy frame. `type` is text, integer, number, truth, object or numbers (a list, one a class);
+    `unit` may be empty."""
 
     name: str
     type: str
@@ -87,9 +91,11 @@ _MEANING: dict[str, tuple[str, str]] = {
 }
 
 
-def columns() -> tuple[ColumnDoc, ...]:
-    """Every column of the export, in its order, with type, unit and meaning."""
-    return tuple(ColumnDoc(field.name, _TYPES[_written(field.type)], *_MEANING[field.name]) for field in fields(Row))
+def columns(added: Sequence[AddedColumn] = ()) -> tuple[ColumnDoc, ...]:
+    """Every column of the export, in its order, with type, unit and meaning; added metrics last."""
+    own = (ColumnDoc(field.name, _TYPES[_written(field.type)], *_MEANING[field.name]) for field in fields(Row))
+    return (*own, *(ColumnDoc(column.name, "numbers" if column.per_class else "number", column.unit,
+                              column.meaning + ("; only in JSON" if column.per_class else "")) for column in added))
 
 
 def _written(annotation: Any) -> str:
@@ -98,19 +104,31 @@ def _written(annotation: Any) -> str:
     return str(text).removesuffix(" | None").replace("typing.", "")
 
 
-def csv(frame: Frame) -> str:
-    """One line a run; options as JSON, missing as empty."""
-    return csv_text(list(COLUMNS), [[_flat(value) for value in astuple(row)] for row in ordered_rows(frame)])
+def csv(frame: Frame, added: Sequence[AddedColumn] = ()) -> str:
+    """One line a run; options as JSON, missing as empty. Numbers of classes are left out."""
+    header, rows = _lines(frame, _scalar(added))
+    return csv_text(header, [[_flat(value) for value in row] for row in rows])
 
 
-def json_text(frame: Frame) -> str:
+def json_text(frame: Frame, added: Sequence[AddedColumn] = ()) -> str:
     """An array of objects, null for missing."""
-    return json.dumps([dict(zip(COLUMNS, map(_rounded, astuple(row)), strict=True)) for row in ordered_rows(frame)],
+    header, rows = _lines(frame, added)
+    return json.dumps([dict(zip(header, map(_rounded, row), strict=True)) for row in rows],
                       indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def parquet(frame: Frame) -> bytes:
-    """A Parquet file; options as JSON. Raises MissingLibrary without pyarrow."""
+def _scalar(added: Sequence[AddedColumn]) -> list[AddedColumn]:
+    return [column for column in added if not column.per_class]
+
+
+def _lines(frame: Frame, added: Sequence[AddedColumn]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Header, and one line a run."""
+    return ([*COLUMNS, *(column.name for column in added)],
+            [(*astuple(row), *(column.values.get(row.run_id) for column in added)) for row in ordered_rows(frame)])
+
+
+def parquet(frame: Frame, added: Sequence[AddedColumn] = ()) -> bytes:
+    """A Parquet file; options as JSON. Numbers of classes are left out. Raises MissingLibrary without pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -118,16 +136,19 @@ def parquet(frame: Frame) -> bytes:
         raise MissingLibrary("Parquet needs pyarrow: install vitbench[parquet], or export csv or json") from None
     kinds = {"text": pa.string(), "object": pa.string(), "integer": pa.int64(), "number": pa.float64(),
              "truth": pa.bool_()}
-    docs = columns()
+    docs = columns(_scalar(added))
     schema = pa.schema([pa.field(doc.name, kinds[doc.type], metadata={"unit": doc.unit, "meaning": doc.meaning})
                         for doc in docs])
-    lines = [dict(zip(COLUMNS, map(_flat, astuple(row)), strict=True)) for row in ordered_rows(frame)]
+    header, rows = _lines(frame, _scalar(added))
+    lines = [dict(zip(header, map(_flat, row), strict=True)) for row in rows]
     out = BytesIO()
     pq.write_table(pa.Table.from_pylist(lines, schema=schema), out)
     return out.getvalue()
 
 
 def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [rounded(number) for number in value]
     return value if isinstance(value, dict) else rounded(value)
 
 

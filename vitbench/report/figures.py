@@ -14,6 +14,7 @@ from vitbench.report.vega import (
     NoSuchCell,
     Quantity,
     Spec,
+    by_model,
     conditions,
     finish,
     of_condition,
@@ -61,21 +62,15 @@ def _layers(styles: tuple[ModelStyle, ...], limits: tuple[float, float], sizes: 
     x = alt.X("train_images:Q", axis=alt.Axis(title="training images (log scale)", values=sizes, format=",d",
                                               labelOverlap="greedy"),
               scale=alt.Scale(type="log", nice=False, domain=[sizes[0] / 1.15, sizes[-1] * 1.15] if sizes else [1, 10]))
-    base = alt.Chart(alt.NamedData(name="points")).encode(x=x, color=_by_model(alt.Color, styles, "colour"))
+    base = alt.Chart(alt.NamedData(name="points")).encode(x=x, color=by_model(alt.Color, styles, "colour"))
     band = base.mark_area(fillOpacity=0.12, clip=True).encode(y=_share_of("band_low", limits), y2="band_high:Q")
     bar = base.mark_rule(strokeOpacity=0.5, clip=True).encode(y=_share_of("low", limits), y2="high:Q")
-    line = base.mark_line(clip=True).encode(y=_share_of("mean", limits), strokeDash=_by_model(
-        alt.StrokeDash, styles, "dash"), strokeWidth=_by_model(alt.StrokeWidth, styles, "width"))
+    line = base.mark_line(clip=True).encode(y=_share_of("mean", limits), strokeDash=by_model(
+        alt.StrokeDash, styles, "dash"), strokeWidth=by_model(alt.StrokeWidth, styles, "width"))
     marks = [base.mark_point(filled=filled, size=60, opacity=1, strokeWidth=1.6, clip=False).encode(
-        y=_share_of("mean", limits), shape=_by_model(alt.Shape, styles, "shape"), tooltip=_tooltip()).transform_filter(
+        y=_share_of("mean", limits), shape=by_model(alt.Shape, styles, "shape"), tooltip=_tooltip()).transform_filter(
         "datum.whole" if filled else "!datum.whole") for filled in (True, False)]
     return [band, bar, line, *marks]
-
-
-def _by_model(channel: Any, styles: tuple[ModelStyle, ...], attribute: str) -> Any:
-    scale = alt.Scale(domain=[s.label for s in styles], range=[getattr(s, attribute) for s in styles])
-    kind = "O" if channel is alt.StrokeWidth else "N"  # Vega-Lite warns of widths without an order
-    return channel(f"label:{kind}", scale=scale, legend=None)
 
 
 def _share_of(field: str, limits: tuple[float, float]) -> Any:

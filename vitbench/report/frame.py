@@ -1,7 +1,7 @@
 """The tidy frame: one row a run, in the order of the study's grid; runs without a record are named apart."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitbench.config import FitRule
@@ -9,78 +9,9 @@ from vitbench.config.controls import MAIN
 from vitbench.grid import Resolved, Run, counts_of
 from vitbench.metrics import fit_state, over_confident, overfitting
 from vitbench.record import DamagedRecord, Failure, RunRecord
+from vitbench.row import Row
 from vitbench.search import Search
 from vitbench.streams import Streams
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One run. Accuracies, errors and harms are shares of images; losses are in nats; None is 'missing'."""
-
-    run_id: str
-    study: str
-    label: str  # the model's name in this study
-    dataset: str  # name@version, with the options that differ from its own
-    model: str  # name@version
-    family: str  # attention, convolution, hybrid, control
-    size: str | None
-    options: dict[str, Any]  # those that differ from the size's own
-    share: str  # the fraction as the study writes it, or 'N a class'
-    fraction: float  # share of the training split that was drawn
-    drawn_images: int
-    train_images: int  # after validation was carved out: the axis of every figure
-    val_images: int
-    test_images: int
-    seed: int
-    regime: str
-    budget_unit: str
-    budget_amount: int
-    setting: str  # default or tuned
-    control: str  # the control that the run belongs to, `anchor`, or nothing in the grid itself
-    init_seed: int  # seeds of the streams; but for crossed designs all are the run's
-    order_seed: int
-    pixels: str
-    label_noise: str
-    refit: bool
-    precision: str
-    outcome: str  # done, diverged or failed
-    reason: str | None  # why it diverged or failed
-    steps: int | None = None  # optimiser steps
-    test_accuracy: float | None = None
-    test_loss: float | None = None
-    val_accuracy: float | None = None
-    val_loss: float | None = None
-    clean_train_accuracy: float | None = None
-    clean_train_loss: float | None = None
-    gap: float | None = None  # test error minus clean-train error: descriptive
-    time_harm: float | None = None  # test error at the end minus at the onset
-    onset_step: int | None = None  # step of lowest validation loss
-    early_stopped_accuracy: float | None = None  # test accuracy at the onset, on the curve's sample
-    rise: float | None = None  # last validation loss minus lowest
-    fit_state: str | None = None  # underfit, fit, overfit, unknown
-    over_confident: bool | None = None
-    chance_accuracy: float  # what a diverged or failed run counts as
-    params: int | None = None
-    macs: int | None = None
-    activations: int | None = None
-    train_images_per_second: float | None = None
-    peak_memory_bytes: int | None = None
-    seconds: float | None = None
-    shared_device: bool | None = None  # other runs were computed beside it
-    device: str | None = None
-    threads: int | None = None
-    subset: str | None = None  # SHA-256 of the drawn indices
-    numerics: int
-    code_version: str | None = None
-
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """That of its Run."""
-        return self.label, self.setting, self.control, self.run_id
-
-
-COLUMNS = tuple(field.name for field in fields(Row))
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ from markupsafe import Markup
 from vitbench.config import Study
 from vitbench.report import notes, render, tables
 from vitbench.report.alt_text import accuracy_text, overfitting_text, overview_text
-from vitbench.report.cells import Cell, cells
+from vitbench.report.catalogue import beside
+from vitbench.report.cells import Cell, all_cells, cells
 from vitbench.report.curve_figures import overfitting_form
 from vitbench.report.curves import cell_curves
 from vitbench.report.figures import accuracy, conditions, overview
 from vitbench.report.frame import Frame
 from vitbench.report.palette import ModelStyle, model_styles
+from vitbench.report.tuning_figure import best_of_k, best_of_k_text
 from vitbench.report.vega import of_condition
 
 VEGA_LITE = "6.4"  # what Altair writes
@@ -33,22 +35,24 @@ def page(frame: Frame, study: Study, *, mixed_devices: bool = False) -> str:
 
     No request leaves it, and its Content-Security-Policy forbids one. Raises MixedDevices as the table does.
     """
+    whole, frame = frame, frame.main
     found = cells(frame)
-    table = tables.summary(frame, mixed_devices=mixed_devices)
+    table = tables.summary(whole, mixed_devices=mixed_devices)
     scripts = {"vega": vega_bundle(), "page": (files("vitbench.report") / "page.js").read_text("utf-8")}
-    versions, numerics, sha256 = notes.identity(frame)
+    versions, numerics, sha256 = notes.identity(whole)
     return _environment().get_template("page.html.j2").render(
-        frame=frame, study=study, cells=found, table=Markup(render.html(table)), policy=_policy(scripts),
+        frame=frame, study=study, cells=found, table=Markup(render.html(table)),
+        beside=[Markup(render.html(table)) for table in beside(whole)], whole=whole, policy=_policy(scripts),
         style=Markup((files("vitbench.report") / "page.css").read_text("utf-8")),
-        scripts={name: Markup(text) for name, text in scripts.items()}, data=Markup(script_json(_data(frame, found))),
+        scripts={name: Markup(text) for name, text in scripts.items()}, data=Markup(script_json(_data(whole, found))),
         key=[_key(style, found) for style in model_styles(found)], marks=MARKS, conditions=conditions(frame),
         labels=list(dict.fromkeys(cell.label for cell in found)),
         shares=list(dict.fromkeys(cell.share for cell in found)),
         # Without validation there is no onset to look at.
         first_share=next((cell.share for cell in found if cell.val_images), found[0].share),
-        ended_badly=_ended_badly(frame), missing=_missing(frame), excluded=sorted(frame.excluded.items()),
-        versions=versions, numerics=numerics, sha256=sha256, devices=notes.devices_of(frame),
-        run_ids=sorted({row.run_id for row in frame.rows}))
+        ended_badly=_ended_badly(whole), missing=_missing(whole), excluded=sorted(whole.excluded.items()),
+        versions=versions, numerics=numerics, sha256=sha256, devices=notes.devices_of(whole),
+        run_ids=sorted({row.run_id for row in whole.rows}))
 
 
 @cache
@@ -84,6 +88,7 @@ def _policy(scripts: dict[str, str]) -> str:
 
 
 def _data(frame: Frame, found: tuple[Cell, ...]) -> dict[str, Any]:
+    whole, frame = frame, frame.main
     by_condition = {condition: of_condition(frame, condition) for condition in conditions(frame)}
     return {
         "accuracy": {c: {"wide": accuracy(frame, condition=c),
@@ -95,6 +100,7 @@ def _data(frame: Frame, found: tuple[Cell, ...]) -> dict[str, Any]:
         "overfitting": {f"{quantity},{axis}": overfitting_form(frame, quantity, axis)
                         for quantity in ("accuracy", "loss") for axis in ("log", "linear")},
         "cells": [_curves(frame, cell) for cell in found],
+        "tuning": {"spec": best_of_k(whole), "text": best_of_k_text(whole)} if whole.searches else None,
     }
 
 
@@ -112,18 +118,22 @@ def _key(style: ModelStyle, found: tuple[Cell, ...]) -> dict[str, Any]:
 
 
 def _ended_badly(frame: Frame) -> list[dict[str, Any]]:
-    return [{"name": f"{cell.label}, share {cell.share}, {cell.condition}, seed {row.seed}", "outcome": row.outcome,
+    return [{"name": f"{_named(cell)}, seed {row.seed}", "outcome": row.outcome,
              "run_id": row.run_id, "reason": row.reason or "no reason recorded"}
-            for cell in cells(frame) for row in cell.rows if row.outcome != "done"]
+            for cell in all_cells(frame) for row in cell.rows if row.outcome != "done"]
 
 
 def _missing(frame: Frame) -> list[str]:
     """One line a cell: its missing seeds."""
     lines = []
-    for cell in cells(frame):
+    for cell in all_cells(frame):
         ended = {row.run_id for row in cell.rows}
         seeds = [str(run.spec.seed) for run in cell.runs if run.spec.run_id not in ended]
         if seeds:
-            lines.append(f"{cell.label}, share {cell.share}, {cell.condition}: seed{'s' if len(seeds) > 1 else ''} "
-                         f"{', '.join(seeds)}")
+            lines.append(f"{_named(cell)}: seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}")
     return lines
+
+
+def _named(cell: Cell) -> str:
+    control = f", control {cell.control}" if cell.control else ""
+    return f"{cell.label}, share {cell.share}, {cell.condition}{control}"

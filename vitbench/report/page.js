@@ -39,6 +39,8 @@
     return draw("overview", {...of.spec, spec}, of.text);
   };
 
+  const drawTuning = () => data.tuning && draw("tuning", data.tuning.spec, data.tuning.text);
+
   const on = (ids, redraw) => {
     ids.forEach((id) => byId(id)?.addEventListener("change", redraw));
     return redraw();
@@ -46,6 +48,7 @@
   on(["accuracy-condition"], drawAccuracy);
   on(["model", "share", "condition", "quantity", "axis"], drawOverfitting);
   on(["overview-condition"], drawOverview);
+  drawTuning();
 
   let width = window.innerWidth, waiting;
   window.addEventListener("resize", () => {
@@ -80,5 +83,5 @@
       });
     });
   };
-  document.querySelectorAll("#results table").forEach(sortable);
+  document.querySelectorAll("#results table, #beside table").forEach(sortable);
 })();

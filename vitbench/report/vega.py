@@ -8,7 +8,7 @@ from vitbench.registry import nearest
 from vitbench.report import notes
 from vitbench.report.cells import Cell, cells
 from vitbench.report.frame import Frame
-from vitbench.report.palette import FONT, INK, QUIET
+from vitbench.report.palette import FONT, INK, QUIET, ModelStyle
 
 Spec = dict[str, Any]
 Quantity = Literal["accuracy", "loss"]
@@ -59,6 +59,13 @@ def value_axis(quantity: Quantity, **options: Any) -> Any:
     if quantity == "accuracy":
         options["labelExpr"] = "format(datum.value * 100, '.3~g')"
     return alt.Axis(**options)
+
+
+def by_model(channel: Any, styles: tuple[ModelStyle, ...], attribute: str) -> Any:
+    """A channel that tells the models apart by one attribute of their styles; a key stands elsewhere."""
+    scale = alt.Scale(domain=[s.label for s in styles], range=[getattr(s, attribute) for s in styles])
+    kind = "O" if channel is alt.StrokeWidth else "N"  # Vega-Lite warns of widths without an order
+    return channel(f"label:{kind}", scale=scale, legend=None)
 
 
 def finish(chart: Any, frame: Frame, datasets: dict[str, list[Spec]]) -> Spec:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,10 +17,11 @@ from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.expansion import expand
 from vitbench.grid import Resolved, Run, by_priority, distinct
-from vitbench.record import DamagedRecord, ForeignRecord, RunRecord
-from vitbench.registry import nearest
+from vitbench.record import DamagedRecord, Failure, ForeignRecord, RunRecord
+from vitbench.registry import PluginError, load_plugin, nearest, plugin_sha256
+from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, StoreError, write_atomically
-from vitbench.study.searches import Wanted, outcomes, wanted
+from vitbench.study.searches import FOLDER, Wanted, outcomes, wanted
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -45,7 +46,14 @@ class StudyFolder:
     @cached_property
     def searches(self) -> list[Wanted]:
         """Every search of the study's tuning, with the trials on record."""
-        return wanted(self.study, self.resolved, self.store.folder / "tuning")
+        return wanted(self.study, self.resolved, self.store.folder / FOLDER)
+
+    def frame(self, runs: list[Run] | None = None, read: Callable[[str], RunRecord | Failure] | None = None) -> Frame:
+        """The tidy frame of the study, or of some of its runs."""
+        frame = build(self.name, self.runs if runs is None else runs, read or self.store.read, self.resolved,
+                      self.study.fit)
+        return replace(frame, exploratory=self.exploratory(), margin=self.study.margin,
+                       searches=tuple(one.search for one in self.searches))
 
     def again(self) -> "StudyFolder":
         """The same study, read anew: tuning may have found what its runs are."""
@@ -138,6 +146,18 @@ class StudyFolder:
         counts = ", ".join(map(str, sorted(map(len, seeds))))
         return (f"The seeds were changed after the first run ({counts} of them), and no look was declared beforehand: "
                 "verdicts are exploratory.")
+
+    def load_plugins(self) -> tuple[Path, ...]:
+        """Import the study's own copies of its plug-ins; their files. Runs their code.
+
+        Raises PluginError where one is not the file that the run ids name.
+        """
+        paths = {name: self.store.folder / "plugins" / f"{name}.py" for name in self.resolved.plugins}
+        for name, path in paths.items():
+            if plugin_sha256(path) != self.resolved.plugins[name]:
+                raise PluginError(f"{path} is not the plug-in that the study's runs name by its SHA-256; put that back")
+            load_plugin(path)
+        return tuple(paths.values())
 
     def write(self, plugins: dict[str, Path]) -> list[str]:
         """Write study.yaml, resolved.json and the plug-ins byte by byte; what changed since the study was last run.

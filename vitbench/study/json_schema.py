@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from vitbench.claims import CLAIMS
 from vitbench.config import Study
 from vitbench.datasets import DATASETS
 from vitbench.models import MODELS, ModelMeta
@@ -28,11 +29,13 @@ def study_schema() -> Schema:
     schema["$defs"]["BudgetEntry"] = {"description": budget.pop("description"), "anyOf": [one_key, budget]}
     schema["$defs"]["ModelEntry"] = _model_entry(entry)
     schema["$defs"]["DatasetEntry"] = _dataset_entry(schema["$defs"]["DatasetEntry"])
+    schema["properties"]["claims"]["items"]["examples"] = list(CLAIMS.shipped())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "vitbench study",
             "oneOf": [_given("fractions"), _given("images_per_class")],
             "if": {"properties": {"plugins": {"maxItems": 0}}},  # true of a study without the key
             "then": {"properties": {"dataset": {"anyOf": [{"enum": list(DATASETS.shipped())}, {
                 "type": "object", "properties": {"name": {"enum": list(DATASETS.shipped())}}}]},
+                                    "claims": {"items": {"enum": list(CLAIMS.shipped())}},
                                     "models": {"items": {"anyOf": [{"type": "string", **_shipped_short()}, {
                                         "type": "object", "properties": {"name": _shipped_name()}}]}}}}}
 

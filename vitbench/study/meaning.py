@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from vitbench import datasets, subset
+from vitbench.claims import CLAIMS
 from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
 from vitbench.config.bands import Band, band_for, bands
 from vitbench.datasets import DatasetMeta
@@ -89,6 +90,11 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[Data | None, dict[str, Model
             mistakes.append(Mistake(f"{place}.{option}", message))
         except ValidationError as error:
             mistakes += [mistake(e, ("models", position, "recipe")) for e in error.errors()]
+    for position, name in enumerate(study.claims):
+        try:
+            CLAIMS.get(name)
+        except UnknownName as error:
+            mistakes.append(_unknown(f"claims[{position}]", name, error))
     return data, models, mistakes
 
 

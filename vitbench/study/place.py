@@ -43,6 +43,11 @@ class Placement:
         return cls(device, devices, max(1, min(wanted, runs)))
 
 
+def description_here(device: str, machine: Machine) -> dict[str, object]:
+    """This machine and its packages as a record names them by hash."""
+    return describe(machine.cuda or "" if device == "cuda" else "")
+
+
 def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str) -> Execution:
     """How this study is computed: the device is chosen when it starts and kept when it is resumed.
 
@@ -63,7 +68,7 @@ def choose_place(store: ResultStore, wanted: str, machine: Machine, version: str
         raise StoreError("device: cuda is not usable here (torch finds no CUDA device); use device=cpu with "
                          "another --results folder" if before else "device: cuda is not usable here (torch finds "
                          "no CUDA device); use device=cpu")
-    description = describe(machine.cuda or "" if device == "cuda" else "")
+    description = description_here(device, machine)
     place = Execution(device=device, threads=1, deterministic=True, environment=environment_id(description),
                       code_version=version)
     (store.folder / "environments").mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 from vitbench.grid import counts_of
 from vitbench.record import Execution
-from vitbench.report.frame import build
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import Expected, forecasts, peak_bytes, trial_forecasts, wall_seconds
@@ -104,6 +103,5 @@ def _shares(folder: StudyFolder) -> list[dict[str, Any]]:
 def _resolution(folder: StudyFolder, deviation: float | None) -> Resolution | None:
     ended = folder.store.ids()
     on_record = [run for run in folder.runs if run.spec.run_id in ended][:MOST_RECORDS]
-    frame = build(folder.name, on_record, folder.store.read, folder.resolved, folder.study.fit) \
-        if on_record and deviation is None else None
+    frame = folder.frame(on_record) if on_record and deviation is None else None
     return resolution(len(folder.study.seeds), len(folder.study.looks), stated=deviation, earlier=frame)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from vitbench.metrics.kept import METRICS_FOLDER
+from vitbench.metrics.kept import read as read_metric
 from vitbench.record import DamagedRecord, ForeignRecord
 from vitbench.spec import NUMERICS
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
+from vitbench.study.searches import FOLDER
 
 _NAMED = re.compile(rb'"([0-9a-f]{16}|[0-9a-f]{64})"')
 _TEMPORARY = re.compile(r"\..+\.\d+")  # of store.write_atomically: .table.md.4711
@@ -60,9 +63,12 @@ def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], lis
     found = [Leftover("runs of an earlier form", runs / run_id) for run_id in sorted(orphans)]
     if logits:
         found += [Leftover("logits", runs / i / LOGITS) for i in stays if (runs / i / LOGITS).is_file()]
+    found += [Leftover("metrics of no predictions", path) for i in stays for path in _strange_metrics(folder, i)]
     found += [Leftover("replaced runs", path) for path in _entries(home / "replaced")]
     found += [Leftover("damaged records", path) for path in _entries(home / "damaged")]
     found += [Leftover("half-written", path) for path in _half_written(folder)]
+    found += [Leftover("searches of an earlier form", path) for path in _entries(home / FOLDER)
+              if path.suffix == ".json" and path.stem not in {one.name for one in folder.searches}]
     found += [Leftover("live files", path) for path in _entries(home / "live")]
     return found + list(_unnamed(folder, stays)), kept
 
@@ -91,10 +97,28 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
+def _strange_metrics(folder: StudyFolder, run_id: str) -> Iterator[Path]:
+    """Metric files that are damaged, or of other predictions than the run's record names: nothing shows them."""
+    paths = [path for path in _entries(folder.store.runs / run_id / METRICS_FOLDER)
+             if path.suffix == ".json" and not path.name.startswith(".")]
+    try:
+        ended = folder.store.read(run_id) if paths else None
+    except (DamagedRecord, ForeignRecord):  # it may be put back
+        return
+    for path in paths:
+        try:
+            assert ended is not None
+            read_metric(path, ended)
+        except DamagedRecord:
+            yield path
+
+
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
-    for place in (home, home / "subsets", home / "environments", home / "plugins", home / "earlier"):
+    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier")),
+              *(run / METRICS_FOLDER for run in _entries(runs)))
+    for place in places:
         for path in _entries(place):
             with contextlib.suppress(FileNotFoundError):  # written whole in this moment
                 if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _STILL_WRITING_SECONDS:

@@ -1,6 +1,8 @@
 """The sampler of a search: Optuna's, over a journal that survives a kill at any moment."""
 
 import json
+import shutil
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, cast
@@ -58,6 +60,23 @@ def open_journal(path: Path) -> JournalStorage:
     return JournalStorage(JournalFileBackend(str(path), lock_obj=cast(Any, _StudyLock())))
 
 
+def recorded(path: Path, name: str) -> tuple[Trial, ...]:
+    """The trials of one search in a journal, which is only read. Raises DamagedJournal."""
+    with tempfile.TemporaryDirectory(prefix="vitbench-") as folder:
+        copy = Path(folder) / path.name
+        shutil.copyfile(path, copy)  # opening one repairs it
+        storage = open_journal(copy)
+        if name not in {study.study_name for study in storage.get_all_studies()}:
+            return ()
+        return _records(optuna.load_study(study_name=name, storage=storage))
+
+
+def _records(study: optuna.Study) -> tuple[Trial, ...]:
+    kept = study.user_attrs
+    return tuple(Trial.model_validate_json(kept[_key(trial.number)]) for trial in study.get_trials(deepcopy=False)
+                 if _key(trial.number) in kept)
+
+
 class Asker:
     """Asks for the trials of one search, one at a time, and tells what became of them.
 
@@ -73,9 +92,7 @@ class Asker:
 
     def trials(self) -> tuple[Trial, ...]:
         """Those that ended, by number."""
-        records = self._study.user_attrs
-        return tuple(Trial.model_validate_json(records[_key(trial.number)])
-                     for trial in self._study.get_trials(deepcopy=False) if _key(trial.number) in records)
+        return _records(self._study)
 
     def ask(self) -> tuple[int, Params] | None:
         """The trial that was running when the driver was killed, else a new one; None once there are enough."""

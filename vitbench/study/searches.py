@@ -14,6 +14,8 @@ from vitbench.search import Search
 from vitbench.spec import NUMERICS, RunSpec, sha256_json
 from vitbench.store import write_atomically
 
+FOLDER, JOURNAL = "tuning", "journal.log"
+
 
 @dataclass(frozen=True)
 class Wanted:

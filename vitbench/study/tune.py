@@ -12,9 +12,8 @@ from vitbench.spec import RunSpec
 from vitbench.study.engines.local import Ended, LocalEngine
 from vitbench.study.engines.worker import TrialTask
 from vitbench.study.sampler import Asker, open_journal
-from vitbench.study.searches import Wanted, keep
+from vitbench.study.searches import FOLDER, JOURNAL, Wanted, keep
 
-FOLDER, JOURNAL = "tuning", "journal.log"
 MOST_LOSSES = 2  # of a trial's worker: a crash is no result, but one that comes back must not go on for ever
 
 

@@ -66,8 +66,9 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
         curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, module),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
-    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset_text, spec.share, Streams.of(spec).subset,
-                                                         len(arrays.train_labels)))
+    return Finished(record, logits_IC, subset.index_file(
+        chosen, spec.dataset, spec.share, Streams.of(spec).subset, len(arrays.train_labels),
+        options=spec.dataset_options))
 
 
 def loaded(spec: RunSpec) -> datasets.Arrays:
@@ -78,7 +79,7 @@ def loaded(spec: RunSpec) -> datasets.Arrays:
 def drawn(spec: RunSpec, labels_N: np.ndarray) -> subset.Subset:
     """The images of a run: a function of dataset, share and seed of the subset alone."""
     wanted = subset.counts(_dataset(spec).train_counts, fraction=spec.fraction, images_per_class=spec.images_per_class)
-    return subset.draw(labels_N, wanted.refitted() if spec.refit else wanted, Streams.of(spec).subset_rng())
+    return subset.draw(labels_N, wanted, Streams.of(spec).subset_rng())
 
 
 def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, device: torch.device,
@@ -86,7 +87,7 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     """The untrained module of a run with its data and schedule, and what its model costs."""
     meta, streams, (name, _) = _dataset(spec), Streams.of(spec), split_version(spec.model)
     layout = _memory_format(_model(spec).meta.family, device)
-    arrays, seen = varied(arrays, chosen, spec.data, streams, meta.num_classes)
+    arrays, seen = varied(arrays, chosen.refitted() if spec.refit else chosen, spec.data, streams, meta.num_classes)
     data = Resident(arrays, seen, streams, spec.recipe, device, layout)
 
     def build() -> torch.nn.Module:
@@ -95,7 +96,7 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
-    seeds = streams.step_seeds(spec.steps(len(chosen.train), counted.macs))
+    seeds = streams.step_seeds(spec.steps(len(seen.train), counted.macs))
     return Classifier(model, data, spec.recipe, seeds, on_point), counted
 
 
@@ -109,7 +110,7 @@ def _model(spec: RunSpec) -> Entry[models.ModelMeta]:
 
 def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset, sha256: str) -> Data:
     parts = module.data.parts
-    return Data(drawn_images=len(chosen.drawn), train_images=len(chosen.train),
+    return Data(drawn_images=len(chosen.drawn), train_images=len(parts["train"].labels_N),
                 val_images=len(parts["val"].labels_N) if "val" in parts else 0, test_images=len(parts["test"].labels_N),
                 num_classes=_dataset(spec).num_classes, subset=chosen.sha256, dataset_sha256=sha256)
 

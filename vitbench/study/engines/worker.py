@@ -137,7 +137,8 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
 
     try:
         for path in task.plugins:
-            load_plugin(path)
+            if path.stem in spec.plugins:  # others, such as claims, are no part of a run
+                load_plugin(path)
         finished = run_one(spec, task.place, shared=task.shared, probe=task.probe, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()

@@ -1,0 +1,165 @@
+"""`claims`: verdicts of studies at rest, with the claims that ship and those of the study's own."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.driver import vitbench
+from tests.report import factory
+from tests.report.test_evidence import with_hits
+from vitbench.cli.scaffold import write_new
+from vitbench.config import Study
+from vitbench.registry import plugin_sha256
+from vitbench.store import ResultStore
+from vitbench.study.folder import StudyFolder
+
+SHIPPED, OWN = "attention_overtakes_with_enough_data", "my_claim"
+
+
+def at_rest(folder: Path, name: str, study: Study, plugins: dict[str, Path]) -> StudyFolder:
+    """A study that is done, as `run` leaves it."""
+    store = ResultStore(folder / "results" / name)
+    store.prepare()
+    hashes = {plugin: plugin_sha256(path) for plugin, path in plugins.items()}
+    resolved = factory.resolved(study).model_copy(update={"plugins": hashes})
+    made = StudyFolder(name, study, resolved, store)
+    made.write(plugins)
+    for run in made.runs:
+        store.write(with_hits(run, resolved, 0.95, 0.88), None)
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two studies: `trial` names a claim that ships and one of its own, `silent` none."""
+    folder = tmp_path_factory.mktemp("claims")
+    write_new("claim", OWN, folder)
+    study = factory.study(seeds=8, claims=[SHIPPED, OWN], plugins=[f"{OWN}.py"])
+    at_rest(folder, "trial", study, {OWN: folder / f"{OWN}.py"})
+    at_rest(folder, "silent", factory.study(), {})
+    return folder
+
+
+def test_the_studys_own_claim_is_not_run_unasked(folder: Path) -> None:
+    ended = vitbench("claims", "trial", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    shipped, own = ended.stdout.split("## ")[1:]
+    assert shipped.startswith(f"trial: {SHIPPED}\n")
+    assert "**blocked** (unanchored): Ahead from the start: attention leads at 0.1 (145 drawn images)" in shipped
+    assert ("**blocked** (unanchored): It is code of the study's own, which runs only when asked for: read "
+            "results/trial/plugins/my_claim.py, then add --allow-plugins.") in own
+
+
+def test_with_allow_plugins_it_is_judged_and_named_by_its_hash(folder: Path) -> None:
+    ended = vitbench("claims", "trial", "--allow-plugins", "--format", "json", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    _, own = json.loads(ended.stdout)
+    assert (own["study"], own["claim"], own["verdict"], own["n"]) == ("trial", OWN, "holds", 8)
+    assert own["effect"] == pytest.approx(0.07, abs=0.02)
+    assert own["low"] < own["effect"] < own["high"]
+    assert own["claim_sha256"] == plugin_sha256(folder / f"{OWN}.py")
+    assert {path.name for path in (folder / "results/trial/runs").iterdir()} > set(own["run_ids"])
+    assert len(own["run_ids"]) == 16
+
+
+def test_all_studies_are_judged_where_none_is_named_and_silent_ones_are_told(folder: Path) -> None:
+    ended = vitbench("claims", "--format", "csv", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert [(row["study"], row["claim"]) for row in csv.DictReader(io.StringIO(ended.stdout))] == [
+        ("trial", SHIPPED), ("trial", OWN)]
+    assert ended.stderr.startswith("no claims are named by: silent; ")
+
+
+def test_json_is_an_array_where_there_is_nothing_to_judge(folder: Path) -> None:
+    ended = vitbench("claims", "silent", "--format", "json", cwd=folder)
+    assert (ended.returncode, json.loads(ended.stdout)) == (0, [])
+
+
+def changed(folder: Path, tmp_path: Path, source: str, *, keep_hash: bool = False) -> str:
+    """What judging `trial` says when its claim's file is `source`."""
+    shutil.copytree(folder / "results", tmp_path / "results")
+    home = tmp_path / "results" / "trial"
+    (home / "plugins" / f"{OWN}.py").write_text(source)
+    if not keep_hash:
+        facts = json.loads((home / "resolved.json").read_text())
+        facts["plugins"][OWN] = plugin_sha256(home / "plugins" / f"{OWN}.py")
+        (home / "resolved.json").write_text(json.dumps(facts))
+    ended = vitbench("claims", "trial", "--allow-plugins", cwd=tmp_path)
+    assert "Traceback" not in ended.stderr
+    return f"{ended.returncode} {ended.stdout.partition('my_claim')[2]}{ended.stderr}"
+
+
+def test_an_edited_claim_is_not_the_studys(folder: Path, tmp_path: Path) -> None:
+    said = changed(folder, tmp_path, "1 / 0", keep_hash=True)
+    assert said.startswith("0 ")
+    assert "is not the file that the study was run with; vitbench run takes the new one" in said
+
+
+def test_a_file_without_the_claim_is_a_named_outcome(folder: Path, tmp_path: Path) -> None:
+    assert "registers no claim of this name" in changed(folder, tmp_path, "")
+
+
+def test_a_file_that_fails_on_import_is_an_error(folder: Path, tmp_path: Path) -> None:
+    said = changed(folder, tmp_path, "1 / 0")
+    assert said.startswith("2 ")
+    assert "fails on import: ZeroDivisionError" in said
+
+
+def test_a_claim_that_fails_is_an_error_that_names_it(folder: Path, tmp_path: Path) -> None:
+    source = (folder / f"{OWN}.py").read_text()
+    said = changed(folder, tmp_path, source.replace("pairs = matched", "pairs = 1 / 0 * matched"))
+    assert said.startswith("2 ")
+    assert "error: claim 'my_claim' fails: ZeroDivisionError" in said
+
+
+def test_a_claim_that_is_gone_is_a_named_outcome(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "results", tmp_path / "results")
+    (tmp_path / "results/trial/plugins/my_claim.py").unlink()
+    ended = vitbench("claims", "trial", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "This version has no claim of this name, and the study's results no file of it." in ended.stdout
+
+
+def test_two_studies_with_other_files_of_one_name_are_judged_alone(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "results", tmp_path / "results")
+    other = tmp_path / f"{OWN}.py"
+    other.write_text((folder / f"{OWN}.py").read_text() + "# another\n")
+    at_rest(tmp_path, "zweite", factory.study(seeds=8, claims=[OWN], plugins=[f"{OWN}.py"]), {OWN: other})
+    ended = vitbench("claims", "trial", "zweite", "--allow-plugins", "--format", "json", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert [found["verdict"] for found in json.loads(ended.stdout)] == ["blocked", "holds", "blocked"]
+    assert "judge each study alone" in ended.stdout
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["trial", "--format", "html"], "--format: should be one of md, json, csv; found 'html'"),
+    (["nowhere"], "no results in results"),
+])
+def test_what_cannot_be_meant_is_refused(folder: Path, arguments: list[str], message: str) -> None:
+    ended = vitbench("claims", *arguments, cwd=folder)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+
+
+def test_claims_are_listed_with_their_sentence(folder: Path) -> None:
+    ended = vitbench("list", "claims", cwd=folder)
+    assert ended.stdout.startswith(f"{SHIPPED}\tWith little data a CNN")
+
+
+def test_a_claims_file_is_no_part_of_a_runs_id() -> None:
+    with_claim = factory.study(claims=[OWN], plugins=[f"{OWN}.py"])
+    facts = factory.resolved(with_claim).model_copy(update={"plugins": {OWN: "c" * 64}})
+    folders = [StudyFolder("trial", study, names, ResultStore(Path("nowhere"))) for study, names in (
+        (with_claim, facts), (factory.study(), factory.resolved(factory.study())))]
+    ids = [[run.spec.run_id for run in of.runs] for of in folders]
+    assert ids[0] == ids[1]
+
+
+def test_the_word_is_nowhere(folder: Path) -> None:
+    for arguments in (["claims", "trial", "--allow-plugins"], ["list", "claims"], ["claims", "--help"]):
+        assert "significan" not in vitbench(*arguments, cwd=folder).stdout.lower()

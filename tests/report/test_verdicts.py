@@ -1,0 +1,76 @@
+import csv
+import io
+import json
+from dataclasses import replace
+
+from tests.report.factory import frame, study
+from vitbench.report import verdicts
+from vitbench.report.verdicts import Judged
+from vitbench.stats import Interval
+from vitbench.verdicts import Verdict
+from vitbench.verdicts.verdict import Part
+
+CLAIM = "attention_overtakes_with_enough_data"
+EFFECT = Interval(0.0123456789, -0.01, 0.03, 0.02, 8, "seeds x images")
+PARTS = (Part("none, steps:300, default: a against b", EFFECT, "holds"),
+         Part("none, steps:300, default: c|d", EFFECT, "neither"))
+WHOLE = Verdict(
+    outcome="undecided", sentence="The sign-flip p is 0.2", effect=EFFECT, level=0.95, p=0.21, parts=PARTS,
+    run_ids=("a" * 16, "b" * 16), controls_run=("saturation",), controls_missing=("four sizes", "matched MACs"))
+BARE = Verdict(outcome="blocked", sentence="No run")
+
+
+def judged() -> list[Judged]:
+    of = frame(study())
+    return [Judged.on(of, CLAIM, WHOLE), Judged.on(of, "gone", BARE)]
+
+
+def test_json_has_every_part_and_null_for_what_there_is_not() -> None:
+    whole, bare = json.loads(verdicts.json(judged()))
+    assert list(whole) == list(bare)
+    assert (whole["verdict"], whole["marks"], whole["effect"], whole["over"]) == (
+        "undecided", ["unanchored"], 0.0123457, "seeds x images")
+    assert (whole["n"], whole["level"], whole["strata_level"], whole["margin"]) == (8, 0.95, 0.975, 0.01)
+    assert whole["strata"][0] == {"name": "none, steps:300, default: a against b", "shows": "holds", "mean": 0.0123457,
+                                  "low": -0.01, "high": 0.03}
+    assert (whole["controls_missing"], whole["run_ids"]) == (["four sizes", "matched MACs"], ["a" * 16, "b" * 16])
+    assert len(whole["content_sha256"]) == 64
+    empty = ("sentence", "effect", "low", "high", "level", "over", "sign_flip_p", "margin", "unit", "strata_level")
+    assert {bare[key] for key in empty} == {None}
+    assert (bare["claim"], bare["n"], bare["run_ids"]) == ("gone", 0, [])
+
+
+def test_csv_holds_the_same_one_line_a_claim() -> None:
+    rows = list(csv.DictReader(io.StringIO(verdicts.csv(judged()))))
+    assert [row["verdict"] for row in rows] == ["undecided", "blocked"]
+    assert json.loads(rows[0]["run_ids"]) == ["a" * 16, "b" * 16]
+    assert rows[1]["effect"] == ""
+    assert verdicts.csv([]).count("\n") == 1
+
+
+def test_markdown_says_verdict_reason_and_what_it_rests_on() -> None:
+    text = verdicts.markdown(judged())
+    first, second = text.split("## ")[1:]
+    assert first.startswith(f"quick: {CLAIM}\n\nWith little data")
+    for line in ("**undecided** (unanchored): The sign-flip p is 0.2.",
+                 "- effect: +0.0123 [-0.01, +0.03], 95 % interval over seeds x images, n = 8; margin 0.01; sign-flip p "
+                 "0.21; test accuracy, as a share of images",
+                 "- stratum: none, steps:300, default: a against b: +0.0123 [-0.01, +0.03], 97.5 %, alone holds",
+                 "- stratum: none, steps:300, default: c\\|d: +0.0123 [-0.01, +0.03], 97.5 %, alone neither holds nor "
+                 "fails",
+                 "- controls run: saturation", "- controls missing: four sizes, matched MACs",
+                 f"- runs: {'a' * 16} {'b' * 16}"):
+        assert line in first.splitlines(), line
+    assert "**blocked** (unanchored): No run." in second.splitlines()
+    assert "- runs: none" in second.splitlines()
+    assert "effect" not in second
+    assert verdicts.markdown([]) == ""
+    assert "**blocked**: No run." in verdicts.markdown([replace(judged()[1], verdict=replace(BARE, marks=()))])
+
+
+def test_one_seed_has_a_mean_and_no_interval() -> None:
+    alone = Interval(0.02, None, None, None, 1)
+    one = Verdict(outcome="undecided", sentence="1 seed", effect=alone, level=0.95, parts=(Part("a against b", alone),))
+    lines = verdicts.markdown([Judged.on(frame(study()), CLAIM, one)]).splitlines()
+    assert "- effect: +0.02, n = 1; margin 0.01; test accuracy, as a share of images" in lines
+    assert "- stratum: a against b" in lines

@@ -1,0 +1,47 @@
+"""`claims`: the verdicts on the claims that studies name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from vitbench.claims import CLAIMS, judge
+from vitbench.registry import load_plugin, plugin_sha256
+from vitbench.report.evidence import evidence_of
+from vitbench.report.verdicts import Judged
+from vitbench.study.folder import StudyFolder
+from vitbench.verdicts import Blocked, Evidence, Verdict
+
+
+def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
+    """A verdict for each claim that the study names, in its order. Raises PluginError or ClaimError for wrong code."""
+    frame = folder.frame()
+    evidence = evidence_of(frame, looks=len(folder.study.looks))
+    for name in folder.study.claims:
+        yield Judged.on(frame, name, _verdict(name, folder, evidence, allow_plugins))
+
+
+def _verdict(name: str, folder: StudyFolder, evidence: Evidence, allow_plugins: bool) -> Verdict:
+    try:
+        if name not in CLAIMS.shipped():
+            _load(name, folder, allow_plugins)
+        return judge(name, evidence)
+    except Blocked as why:
+        return Verdict(outcome="blocked", sentence=str(why))
+
+
+def _load(name: str, folder: StudyFolder, allowed: bool) -> None:
+    """Import the study's own file of a claim. Raises Blocked, saying why, where it is not to be had or run."""
+    path: Path = folder.store.folder / "plugins" / f"{name}.py"
+    if not path.is_file():
+        raise Blocked("This version has no claim of this name, and the study's results no file of it")
+    if not allowed:
+        raise Blocked(f"It is code of the study's own, which runs only when asked for: read {path}, then add "
+                      "--allow-plugins")
+    digest = plugin_sha256(path)
+    if digest != folder.resolved.plugins.get(name):
+        raise Blocked(f"{path} is not the file that the study was run with; vitbench run takes the new one")
+    if name in CLAIMS.names() and CLAIMS.get(name).plugin_sha256 != digest:
+        raise Blocked("Another study has another file of this name, and one process runs one of them: judge each study "
+                      "alone")
+    load_plugin(path)
+    if name not in CLAIMS.names():
+        raise Blocked(f"{path} registers no claim of this name")

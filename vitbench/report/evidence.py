@@ -1,0 +1,43 @@
+"""From the tidy frame to what claims look at."""
+
+import numpy as np
+import numpy.typing as npt
+
+from vitbench.config.controls import ANCHOR, MAIN
+from vitbench.grid import counts_of
+from vitbench.report.anchors import anchors
+from vitbench.report.cells import content_sha256
+from vitbench.report.frame import Frame
+from vitbench.verdicts import Evidence
+from vitbench.verdicts.evidence import CellOf, Condition, models_of
+
+WORST_FIRST = ("below", "missing", "within", "above")
+
+
+def evidence_of(frame: Frame, *, looks: int = 0) -> Evidence:
+    """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end."""
+    grid, beside = frame.main, frame.of(lambda control: control not in (MAIN, ANCHOR))
+    families = {label: facts.family for label, facts in frame.resolved.models.items()}
+    ended = {row.key for row in beside.rows}
+
+    def correct_I(run_id: str) -> npt.NDArray[np.bool_] | None:
+        return frame.records[run_id].correct_I() if run_id in frame.records else None
+
+    return Evidence(study=frame.study, rows=grid.rows, planned=grid.runs, models=models_of(families, grid.rows),
+                    beside=tuple(run for run in beside.runs if run.key in ended),
+                    drawn={run.spec.share: counts_of(run, frame.resolved).drawn for run in grid.runs},
+                    correct_I=correct_I, sha256=content_sha256(frame), looks=max(1, looks),
+                    exploratory=frame.exploratory, edges=_edges(frame), anchors=_anchors(frame))
+
+
+def _edges(frame: Frame) -> frozenset[CellOf]:
+    return frozenset(CellOf(one.label, one.share, Condition(one.regime, one.budget, one.setting))
+                     for one in frame.searches if one.edge)
+
+
+def _anchors(frame: Frame) -> dict[str, str]:
+    """By family the state of its anchor, of several the worst."""
+    found: dict[str, str] = {}
+    for one in anchors(frame):
+        found[one.cell.family] = min(found.get(one.cell.family, one.state), one.state, key=WORST_FIRST.index)
+    return found

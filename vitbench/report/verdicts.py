@@ -1,0 +1,103 @@
+"""Verdicts as people and programs read them: Markdown, JSON, CSV."""
+
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vitbench.claims import CLAIMS
+from vitbench.report.frame import Frame
+from vitbench.report.notes import identity
+from vitbench.report.render import csv_text, markdown_text, rounded
+from vitbench.stats import Interval
+from vitbench.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim's verdict on one study, with what a citation names (protocol rule 30)."""
+
+    study: str
+    claim: str
+    verdict: Verdict
+    identity: tuple[str, str, str]  # code versions, numerics, content hash
+
+    @classmethod
+    def on(cls, frame: Frame, claim: str, verdict: Verdict) -> "Judged":
+        """The verdict on the study of `frame`."""
+        return cls(frame.study, claim, verdict, identity(frame))
+
+    def data(self) -> dict[str, Any]:
+        """One object, null for what there is not; derived numbers with 6 significant digits."""
+        verdict = self.verdict
+        entry = CLAIMS.get(self.claim) if self.claim in CLAIMS.names() else None
+        effect = verdict.effect or Interval(0.0, None, None, None, 0)
+        return {"study": self.study, "claim": self.claim, "sentence": entry.meta.sentence if entry else None,
+                "verdict": verdict.outcome, "marks": list(verdict.marks), "reason": verdict.sentence,
+                "effect": rounded(effect.mean) if verdict.effect else None, "low": rounded(effect.low),
+                "high": rounded(effect.high), "level": rounded(verdict.level),
+                "over": effect.over if verdict.effect else None, "n": verdict.n, "sign_flip_p": rounded(verdict.p),
+                "margin": entry.meta.margin if entry else None, "unit": entry.meta.unit if entry else None,
+                "strata_level": rounded(verdict.level_of_parts),
+                "strata": [{"name": part.name, "shows": part.shows, "mean": rounded(part.interval.mean),
+                            "low": rounded(part.interval.low), "high": rounded(part.interval.high)}
+                           for part in verdict.parts],
+                "controls_run": list(verdict.controls_run), "controls_missing": list(verdict.controls_missing),
+                "run_ids": list(verdict.run_ids), "claim_sha256": entry.plugin_sha256 if entry else None,
+                **dict(zip(("code_version", "numerics", "content_sha256"), self.identity, strict=True))}
+
+
+def json(judged: Sequence[Judged]) -> str:
+    """An array of objects, one a study and claim, null for missing."""
+    return json_module.dumps([each.data() for each in judged], indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def csv(judged: Sequence[Judged]) -> str:
+    """One line a study and claim; lists as JSON, missing as empty."""
+    header = list(Judged("", "", Verdict(outcome="blocked", sentence=""), ("", "", "")).data())
+    return csv_text(header, [[json_module.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+                              for value in each.data().values()] for each in judged])
+
+
+def markdown(judged: Sequence[Judged]) -> str:
+    """A section a study and claim: the sentence, the verdict with its reason, and what it rests on."""
+    return "\n".join(_section(each.data()) for each in judged)
+
+
+def _section(found: dict[str, Any]) -> str:
+    lines = [f"## {markdown_text(found['study'])}: {markdown_text(found['claim'])}", ""]
+    if found["sentence"]:
+        lines += [markdown_text(found["sentence"]), ""]
+    marks = f" ({', '.join(found['marks'])})" if found["marks"] else ""
+    lines += [f"**{found['verdict']}**{marks}: {markdown_text(found['reason'])}.", ""]
+    facts = []
+    if found["effect"] is not None:
+        facts.append(_effect(found))
+    facts += [_stratum(part, found) for part in found["strata"]]
+    facts += [f"controls {what}: {', '.join(found[f'controls_{what}'])}" for what in ("run", "missing")
+              if found[f"controls_{what}"]]
+    facts.append(f"runs: {' '.join(found['run_ids']) or 'none'}")
+    if found["claim_sha256"]:
+        facts.append(f"the claim is a file of the study's own, SHA-256 {found['claim_sha256']}")
+    facts.append(f"vitbench {found['code_version']}; numerics {found['numerics']}; content SHA-256 "
+                 f"{found['content_sha256']}")
+    return "\n".join([*lines, *(f"- {markdown_text(fact)}" for fact in facts)]) + "\n"
+
+
+def _effect(found: dict[str, Any]) -> str:
+    level = "" if found["low"] is None else f", {100 * found['level']:.4g} % interval over {found['over']}"
+    test = "" if found["sign_flip_p"] is None else f"; sign-flip p {found['sign_flip_p']:.3g}"
+    return (f"effect: {_numbers(found['effect'], found['low'], found['high'])}{level}, n = {found['n']}; margin "
+            f"{found['margin']:g}{test}; {found['unit']}")
+
+
+def _stratum(part: dict[str, Any], found: dict[str, Any]) -> str:
+    if len(found["strata"]) == 1:
+        return f"stratum: {part['name']}"
+    alone = {None: "", "neither": ", alone neither holds nor fails"}.get(part["shows"], f", alone {part['shows']}")
+    return (f"stratum: {part['name']}: {_numbers(part['mean'], part['low'], part['high'])}, "
+            f"{100 * found['strata_level']:.4g} %{alone}")
+
+
+def _numbers(mean: float, low: float | None, high: float | None) -> str:
+    return f"{mean:+.3g}" if low is None else f"{mean:+.3g} [{low:+.3g}, {high:+.3g}]"

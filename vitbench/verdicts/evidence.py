@@ -1,0 +1,169 @@
+"""Evidence: what a claim may look at of one study."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vitbench.grid import Run
+from vitbench.row import Row
+from vitbench.verdicts.verdict import Blocked
+
+LITTLE = (5, 50)  # drawn images a class that are *little* data
+ALPHA = 0.05
+
+
+class Condition(NamedTuple):
+    """What stays the same while models, sizes and seeds are compared."""
+
+    regime: str
+    budget: str
+    setting: str
+
+
+class CellOf(NamedTuple):
+    """A cell of the study as claims name it."""
+
+    label: str
+    share: str
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One condition, and the models that a contrast compares in it, in the contrast's own order."""
+
+    condition: Condition
+    models: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """'none, steps:300, default: token_transformer:s against convnet:s'."""
+        return f"{', '.join(self.condition)}: {' against '.join(self.models)}"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is the same in all runs of a model; None where no run tells it."""
+
+    family: str
+    params: int | None
+    macs: int | None
+
+
+def models_of(families: Mapping[str, str], rows: Iterable[Row]) -> dict[str, ModelFacts]:
+    """The facts of each label of `families`, from the runs that ended, lost ones included."""
+    params, macs = ({row.label: count for row in rows if (count := getattr(row, column)) is not None}
+                    for column in ("params", "macs"))
+    return {label: ModelFacts(family, params.get(label), macs.get(label)) for label, family in families.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One study's runs. The order of `rows` and `planned`, and repeats among them, change nothing that is read from it.
+
+    A run that diverged or failed has a row; one that is missing stands in `planned` only. Runs of the study's controls
+    are `beside`: they are no evidence for a claim, but for what was looked at.
+    """
+
+    study: str
+    rows: tuple[Row, ...]  # of the runs that ended with a result
+    planned: tuple[Run, ...]  # the whole grid
+    beside: tuple[Run, ...] = ()  # of the study's controls, those that ended
+    models: Mapping[str, ModelFacts]  # by label
+    drawn: Mapping[str, tuple[int, ...]]  # images drawn of each class, by share
+    correct_I: Callable[[str], npt.NDArray[np.bool_] | None]  # hits of a run id for each test image
+    sha256: str  # content hash of the study: seeds what is drawn
+    looks: int = 1  # declared looks at the verdicts
+    exploratory: str | None = None  # why no verdict is more than that (protocol rule 22)
+    edges: frozenset[CellOf] = frozenset()  # tuned cells whose best trial lies on the edge of its range (rule 11)
+    anchors: Mapping[str, str] = field(default_factory=dict)  # by family: within, below, above, missing (rule 19)
+    left_out: frozenset[tuple[CellOf, int]] = frozenset()  # cells and seeds of the runs that `without_lost` dropped
+
+    @property
+    def alpha(self) -> float:
+        """.05 over the number of declared looks (protocol rule 22)."""
+        return ALPHA / self.looks
+
+    @cached_property
+    def shares(self) -> tuple[str, ...]:
+        """The study's sizes as it writes them, the smallest first."""
+        return tuple(sorted(self.drawn, key=lambda share: (sum(self.drawn[share]), share)))
+
+    @property
+    def smallest(self) -> str:
+        """The smallest size of the study. Raises Blocked where it has none."""
+        return self._size(0)
+
+    @property
+    def full(self) -> str:
+        """The largest size of the study. Raises Blocked where it has none."""
+        return self._size(-1)
+
+    def _size(self, place: int) -> str:
+        if not self.shares:
+            raise Blocked("The study has no runs")
+        return self.shares[place]
+
+    def described(self, share: str) -> str:
+        """'0.1 (144 drawn images)'."""
+        return f"{share} ({sum(self.drawn[share]):,} drawn images)"
+
+    @property
+    def little(self) -> tuple[str, ...]:
+        """The sizes with 5 to 50 drawn images of every class."""
+        low, high = LITTLE
+        return tuple(s for s in self.shares if low <= min(self.drawn[s]) and max(self.drawn[s]) <= high)
+
+    @cached_property
+    def by_cell(self) -> Mapping[CellOf, Mapping[int, Row]]:
+        """The runs that ended, by cell and seed."""
+        found: defaultdict[CellOf, dict[int, Row]] = defaultdict(dict)
+        for row in self.rows:
+            found[cell_of(row)][row.seed] = row
+        return found
+
+    @cached_property
+    def seeds(self) -> Mapping[CellOf, frozenset[int]]:
+        """The seeds that the study asks for in each cell."""
+        found: defaultdict[CellOf, set[int]] = defaultdict(set)
+        for run in self.planned:
+            found[cell_of(run)].add(run.spec.seed)
+        return {cell: frozenset(seeds) for cell, seeds in found.items()}
+
+    @property
+    def lost(self) -> tuple[Row, ...]:
+        """Runs that diverged or failed: results, which count as chance (protocol rule 13)."""
+        return tuple(row for row in self.rows if row.outcome != "done")
+
+    def without_lost(self) -> "Evidence":
+        """For the second analysis of protocol rule 13: the seeds that a lost run belongs to are left out."""
+        lost = frozenset((cell_of(row), row.seed) for row in self.lost)
+        return replace(self, rows=tuple(row for row in self.rows if row.outcome == "done"), left_out=lost)
+
+    @cached_property
+    def test_images(self) -> int:
+        """In the test set, as the runs that ended well saw it; 0 where none did."""
+        return max((row.test_images for row in self.rows if row.outcome == "done"), default=0)
+
+    def strata(self, groups: Iterable[tuple[str, ...]], shares: Iterable[str]) -> tuple[Stratum, ...]:
+        """Every condition in which the study asks for a group of labels at all of `shares`, sorted.
+
+        Raises Blocked where there is none.
+        """
+        sizes = tuple(shares)
+        found = [Stratum(condition, group) for group in groups for condition in {cell.condition for cell in self.seeds}
+                 if all(CellOf(label, share, condition) in self.seeds for label in group for share in sizes)]
+        if not found:
+            raise Blocked("No condition of the study has the models that the claim compares at the sizes it needs")
+        return tuple(sorted(found, key=lambda stratum: (stratum.condition, stratum.models)))
+
+
+def cell_of(run: Row | Run) -> CellOf:
+    """Of a run that ended, or of a planned one."""
+    named = run if isinstance(run, Row) else run.spec
+    return CellOf(run.label, named.share, Condition(named.regime, run.budget, run.setting))

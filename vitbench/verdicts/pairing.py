@@ -1,0 +1,139 @@
+"""Pairing: which models are compared, and contrasts formed inside each seed before any rule sees them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from vitbench.row import Row
+from vitbench.verdicts.contrast import Contrast, FloatArray
+from vitbench.verdicts.evidence import CellOf, Evidence, Stratum
+from vitbench.verdicts.verdict import Blocked
+
+MATCH = 0.15  # largest difference of a matched pair (protocol rule 18)
+Float32Array = npt.NDArray[np.float32]
+Place = tuple[int, str]  # position in the stratum's models, share
+Rows = Mapping[Place, Row]  # of one seed and stratum
+
+
+def matched_pairs(evidence: Evidence, *shares: str, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
+    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition in which
+    the study asks for both at all of `shares`.
+
+    Raises Blocked where there is none, or where no run of such a model tells them.
+    """
+    sides = [_counts(evidence, family, on) for family in ("attention", "convolution")]
+    apart = {(a, b): max(m, n) / min(m, n) - 1 for a, m in sides[0].items() for b, n in sides[1].items()}
+    matched = [pair for pair, by in apart.items() if by <= MATCH]
+    if not matched:
+        closest = min(apart, key=lambda pair: (apart[pair], pair))
+        raise Blocked(f"No attention model matches a CNN within {MATCH:.0%} of its {on}; the closest, "
+                      f"{' and '.join(closest)}, differ by {apart[closest]:.0%}")
+    return evidence.strata(matched, shares)
+
+
+def _counts(evidence: Evidence, family: str, on: Literal["params", "macs"]) -> dict[str, int]:
+    counts = {label: getattr(facts, on) for label, facts in evidence.models.items() if facts.family == family}
+    if not counts:
+        raise Blocked(f"The study has no model of the family {family}, so there is no pair")
+    unknown = sorted(label for label, count in counts.items() if count is None)
+    if unknown:
+        raise Blocked(f"No run of {', '.join(unknown)} tells its {on}, so nobody knows what matches it")
+    return counts
+
+
+def contrast_of(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str],
+             value: Callable[[Rows], float]) -> Contrast:
+    """`value` of the rows of each seed and stratum, at all of `shares`.
+
+    Raises Blocked, naming them, where runs are missing, computed on several devices, or `value` is not finite.
+    """
+    return _contrast(evidence, strata, _paired(evidence, strata, shares), value)
+
+
+def accuracy_contrast(evidence: Evidence, strata: Sequence[Stratum], weights: Mapping[Place, float]) -> Contrast:
+    """Weighted sum of test accuracies, e.g. {(0, "1"): 1, (1, "1"): -1}: the first model minus the second at share 1.
+
+    Diverged and failed runs count as chance, image by image too. Raises Blocked as `contrast_of` does.
+    """
+    paired = _paired(evidence, strata, sorted({share for _, share in weights}))
+    images_KSI = tuple(np.array([_by_image(evidence, rows_K[k], weights) for rows_K in paired.values()], np.float32)
+                       for k in range(len(strata)))
+    return _contrast(evidence, strata, paired,
+                     lambda rows: sum(w * rows[place].counted_accuracy for place, w in weights.items()), images_KSI)
+
+
+def accuracy_difference(evidence: Evidence, strata: Sequence[Stratum], share: str) -> Contrast:
+    """Test accuracy of each stratum's first model minus that of its second, at one size."""
+    return accuracy_contrast(evidence, strata, {(0, share): 1.0, (1, share): -1.0})
+
+
+def _contrast(evidence: Evidence, strata: Sequence[Stratum], paired: Mapping[int, Sequence[Rows]],
+              value: Callable[[Rows], float], images_KSI: tuple[Float32Array, ...] = ()) -> Contrast:
+    y_SK = np.array([[value(rows) for rows in rows_K] for rows_K in paired.values()], dtype=np.float64)
+    names = tuple(stratum.name for stratum in strata)
+    odd = [f"seed {seed}, {name}" for seed, y_K in zip(paired, y_SK, strict=True)
+           for name, y in zip(names, y_K, strict=True) if not isfinite(y)]
+    if odd:
+        raise Blocked(f"The contrast is no finite number at {_listed(odd)}")
+    run_ids = {row.run_id for rows_K in paired.values() for rows in rows_K for row in rows.values()}
+    return Contrast(y_SK=y_SK, strata=names, images_KSI=images_KSI, run_ids=tuple(sorted(run_ids)),
+                    alpha=evidence.alpha, entropy=int(evidence.sha256[:16], 16))
+
+
+def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]) -> dict[int, list[Rows]]:
+    """Seed -> rows of each stratum, for the seeds that lack none. A run left out takes its seed with it."""
+    cells = [{(place, share): CellOf(label, share, stratum.condition) for place, label in enumerate(stratum.models)
+              for share in shares} for stratum in strata]
+    seeds = sorted({seed for cells_of in cells for cell in cells_of.values() for seed in evidence.seeds.get(cell, ())})
+    wanted = {(cell, seed): evidence.by_cell.get(cell, {}).get(seed)
+              for seed in seeds for cells_of in cells for cell in cells_of.values()}
+    _refuse(wanted, evidence)
+    found: dict[int, list[Rows]] = {}
+    for seed in seeds:
+        rows_K = [{place: row for place, cell in of.items() if (row := wanted[cell, seed])} for of in cells]
+        if all(len(rows) == len(of) for rows, of in zip(rows_K, cells, strict=True)):
+            found[seed] = list(rows_K)
+    if not found:
+        raise Blocked("Every seed has a run that diverged or failed")
+    return found
+
+
+def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence) -> None:
+    """Raise Blocked where a run is missing: a look at some of the seeds would be one that nobody declared (rule 22).
+
+    So do tuned cells on an edge (rule 11), and runs of several devices.
+    """
+    if not wanted:
+        raise Blocked("The study has none of the runs that it rests on")
+    missing = [f"{cell.label} at {cell.share}, seed {seed}" for (cell, seed), row in wanted.items()
+               if row is None and (cell, seed) not in evidence.left_out]
+    if missing:
+        raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
+                      "vitbench run does them")
+    edges = sorted({f"{cell.label} at {cell.share}" for cell, _ in wanted if cell in evidence.edges})
+    if edges:
+        raise Blocked(f"The best trial of its tuning lies on the edge of what was searched ({_listed(edges)}): search "
+                      "wider")
+    devices = {row.device for row in wanted.values() if row and row.device}
+    if len(devices) > 1:
+        raise Blocked(f"Its runs were computed on {', '.join(sorted(devices))}; a verdict rests on one device")
+
+
+def _by_image(evidence: Evidence, rows: Rows, weights: Mapping[Place, float]) -> FloatArray:
+    """The weighted sum of hits for each test image I."""
+    found_I = np.zeros(evidence.test_images)
+    for place, weight in weights.items():
+        row = rows[place]
+        hits_I = evidence.correct_I(row.run_id) if row.outcome == "done" else row.chance_accuracy
+        if hits_I is None:
+            raise Blocked(f"Run {row.run_id} keeps no hits of single test images, which the interval over seeds x "
+                          "images needs")
+        found_I += weight * hits_I
+    return found_I
+
+
+def _listed(texts: Sequence[str], most: int = 3) -> str:
+    return "; ".join(texts[:most]) + (f"; and {len(texts) - most} more" if len(texts) > most else "")

@@ -1,0 +1,52 @@
+"""Verdict: what became of a claim on a study, with what it rests on."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vitbench.stats import Interval
+
+Outcome = Literal["holds", "fails", "depends", "undecided", "blocked", "exploratory"]
+UNANCHORED = "unanchored"  # no reference band was there to judge the study's baselines by (protocol rule 19)
+
+
+class Blocked(ValueError):
+    """The evidence cannot carry the claim; the message says why. `judge` makes the outcome `blocked` of it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stratum: its interval at the level 1 - alpha/K, and what it shows taken alone, where a rule asked."""
+
+    name: str
+    interval: Interval
+    shows: Literal["holds", "fails", "neither"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """An outcome, and a sentence that says why, or what would change it.
+
+    `effect` is the contrast's mean over seeds with its interval at `level`, both analyses of protocol rule 13 agreeing;
+    None where there was nothing to compute it from.
+    """
+
+    outcome: Outcome
+    sentence: str
+    effect: Interval | None = None
+    level: float | None = None
+    p: float | None = None  # exact sign-flip
+    parts: tuple[Part, ...] = ()
+    run_ids: tuple[str, ...] = ()  # the runs it rests on, sorted
+    marks: tuple[str, ...] = (UNANCHORED,)
+    controls_run: tuple[str, ...] = ()
+    controls_missing: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Seeds."""
+        return self.effect.n if self.effect else 0
+
+    @property
+    def level_of_parts(self) -> float | None:
+        """1 - alpha/K, the level of each stratum's interval."""
+        return 1 - (1 - self.level) / len(self.parts) if self.level is not None and self.parts else None
