@@ -67,6 +67,7 @@ def test_a_whole_number_and_a_decimal_are_one_value_of_a_recipe() -> None:
 # Every field, with a value that differs from BASE and from the default. A new field needs a row.
 CHANGES: dict[str, dict[str, Any]] = {
     "numerics": {"numerics": 2}, "dataset": {"dataset": "digits@2"}, "model": {"model": "convnet@2"},
+    "dataset_options": {"dataset_options": {"distance": 12}},
     "size": {"size": "s"}, "options": {"options": {"heads": 2}}, "fraction": {"fraction": "0.2"},
     "images_per_class": {"fraction": None, "images_per_class": 5}, "seed": {"seed": 4},
     "regime": {"regime": "light"}, "regime_version": {"regime_version": 2},

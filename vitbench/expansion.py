@@ -56,9 +56,10 @@ class _Grid:
 
     def spec(self, label: str, **values: Any) -> RunSpec:
         entry, facts = self.entries[label], self.resolved.models[label]
-        files = (entry.name.partition("/")[0], self.study.dataset)
+        files = (entry.name.partition("/")[0], self.study.dataset.name)
         used = {file: self.resolved.plugins[file] for file in files if file in self.resolved.plugins}
-        return RunSpec(dataset=self.resolved.dataset, model=facts.versioned, size=entry.size, options=facts.options,
+        return RunSpec(dataset=self.resolved.dataset, dataset_options=self.resolved.dataset_options,
+                       model=facts.versioned, size=entry.size, options=facts.options,
                        regime_version=REGIME_VERSIONS[values["regime"]], plugins=used, **values)
 
 

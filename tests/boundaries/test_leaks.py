@@ -83,7 +83,8 @@ class Watched(Arrays):
 def reads_of_test(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[str]:
     """Every read of test data while `do` runs."""
     whole, reads = datasets.load("digits"), list[str]()
-    monkeypatch.setattr(datasets, "load", lambda _name: Watched(*(getattr(whole, part) for part in PARTS), reads))
+    monkeypatch.setattr(datasets, "load", lambda *_: Watched(
+        *(getattr(whole, part) for part in PARTS), reads, sha256=whole.sha256))
     do()
     return reads
 
@@ -108,7 +109,7 @@ def seen_but_for_test(monkeypatch: pytest.MonkeyPatch, noise_seed: int, **values
     noise = rng.integers(0, 256, whole.test_images.shape, dtype=np.uint8)
     labels = rng.integers(0, 10, whole.test_labels.shape).astype(np.uint8)
     with monkeypatch.context() as patch:
-        patch.setattr(datasets, "load", lambda _name: replace(whole, test_images=noise, test_labels=labels))
+        patch.setattr(datasets, "load", lambda *_: replace(whole, test_images=noise, test_labels=labels))
         record = run_one(spec(budget=Budget(unit="steps", amount=30), **values), HERE).record
     curves = record.curves.model_dump(exclude={"test_loss", "test_accuracy"})
     assert record.curves.val_loss is not None

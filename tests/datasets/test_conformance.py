@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.requirements import require_dataset
-from vitbench.datasets import DATASETS, PARTS, Arrays, DatasetMeta, content_sha256, count_duplicates, load
+from vitbench.datasets import DATASETS, PARTS, Arrays, DatasetMeta, build, content_sha256, count_duplicates, load
 from vitbench.regimes import WORDS
 from vitbench.registry import PluginError
 
@@ -60,7 +60,7 @@ def test_duplicates_are_as_declared(arrays: Arrays, meta: DatasetMeta) -> None:
 
 
 def test_building_twice_gives_the_same(arrays: Arrays, name: str) -> None:
-    again = DATASETS.get(name).build()
+    again = build(name)
     assert all(np.array_equal(getattr(again, part), getattr(arrays, part)) for part in PARTS)
 
 

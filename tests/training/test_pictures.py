@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from vitbench import datasets
+from vitbench.config import DatasetEntry
 from vitbench.training.pictures import CLASSES, DRAWS, picture
 
 
@@ -22,7 +23,7 @@ def cells(png: bytes, side: int) -> torch.Tensor:
 @pytest.mark.parametrize("regime", ["light", "strong"])
 def test_a_row_shows_a_training_image_as_it_is_and_in_draws_that_differ(regime: str) -> None:
     arrays = datasets.load("digits")
-    found = cells(picture("digits", regime), 8)  # type: ignore[arg-type]
+    found = cells(picture(DatasetEntry(name="digits"), regime), 8)  # type: ignore[arg-type]
     for label, row in enumerate(found):
         first = arrays.train_images[arrays.train_labels == label][0, 0]
         assert torch.equal(row[0], torch.tensor(first))
@@ -31,8 +32,8 @@ def test_a_row_shows_a_training_image_as_it_is_and_in_draws_that_differ(regime: 
 
 @pytest.mark.parametrize("regime", ["none", "light", "strong"])
 def test_the_same_bytes_each_time(regime: str) -> None:
-    first = picture("digits", regime)  # type: ignore[arg-type]
+    first = picture(DatasetEntry(name="digits"), regime)  # type: ignore[arg-type]
     torch.rand(5)
-    assert picture("digits", regime) == first  # type: ignore[arg-type]
+    assert picture(DatasetEntry(name="digits"), regime) == first  # type: ignore[arg-type]
     assert first.startswith(b"\x89PNG")
     assert len(first) < 100_000

@@ -26,7 +26,7 @@ def controls(frame: Frame) -> Table | None:
         return None
     sha256 = notes.identity(frame)[2]
     varies = {key: len({getattr(cell, key) for cell in found}) > 1 for key in ("regime", "budget")}
-    return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset}",
+    return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset_text}",
                  tuple(replace(column, shown=column.shown and varies.get(column.key, True)) for column in COLUMNS),
                  tuple(_row(cell, _origin(cell, grid), sha256) for cell in found), (), _footer(frame))
 

@@ -74,7 +74,7 @@ def caption(frame: Frame, found: tuple[Cell, ...]) -> str:
     """The study, its dataset, and the conditions that all cells share."""
     same = [f"{key} {value}" for key in ("regime", "budget", "setting")
             if len(values := {getattr(cell, key) for cell in found}) == 1 for value in values]
-    dataset = ", ".join(sorted({run.spec.dataset for run in frame.runs}))
+    dataset = ", ".join(sorted({run.spec.dataset_text for run in frame.runs}))
     return ", ".join([f"Study {frame.study}: test accuracy on {dataset}", *same])
 
 

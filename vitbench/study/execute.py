@@ -55,8 +55,8 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
             display: Display) -> Summary:
     """Do the chosen runs that the folder lacks, and the trials that decide them, keeping what ends at once.
 
-    Raises StoreError where results cannot be written or another driver is at work, DatasetError where the
-    dataset cannot be had. KeyboardInterrupt ends the running workers and passes on.
+    Raises StoreError where results cannot be written, another driver is at work or earlier runs saw other images,
+    DatasetError where the dataset cannot be had. KeyboardInterrupt ends the running workers and passes on.
     """
     store = folder.store
     store.prepare()
@@ -134,6 +134,7 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         for regime, png in machine.pictures.items():
             folder.store.write_picture(regime, png)
         summary.start_seconds = time.monotonic() - began - machine.load_seconds
+        folder.refuse_other_images(machine.dataset_sha256)
         place = choose_place(folder.store, folder.study.device, machine, code_version())
         engine.placement = Placement.of(place.device, machine.devices, workers=options.workers,
                                         runs_per_device=options.runs_per_device, runs=max(len(todo), trials))

@@ -57,7 +57,8 @@ def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolve
                  validation_images=sum(counts.drawn) if across else sum(counts.validation))
     # Another number of trials continues the same search.
     asked = tuning.model_dump(mode="json", exclude={"trials", "only", "searches"})
-    name = sha256_json({"numerics": NUMERICS, "tuning": asked, "spec": spec.model_dump(mode="json")})[:16]
+    cell = spec.model_dump(mode="json", exclude_defaults=True)  # as in a run id
+    name = sha256_json({"numerics": NUMERICS, "tuning": asked, "spec": cell})[:16]
     return Wanted(name, spec, _on_record(folder / f"{name}.json", new))
 
 

@@ -8,6 +8,7 @@ from PIL import Image
 from torchvision.utils import make_grid
 
 from vitbench import datasets
+from vitbench.config import DatasetEntry
 from vitbench.spec import Regime
 from vitbench.streams import Streams
 from vitbench.training.augment import Augmentation
@@ -15,13 +16,14 @@ from vitbench.training.augment import Augmentation
 CLASSES, DRAWS = 6, 8
 
 
-def picture(name: str, regime: Regime) -> bytes:
+def picture(dataset: DatasetEntry, regime: Regime) -> bytes:
     """A PNG grid: a row for each of the first classes, its first training image as it is and in eight draws.
 
     The same bytes each time. What is mixed into an image is the one of the row above, into the first the last. Raises
     ForbiddenRegime.
     """
-    meta, arrays = datasets.DATASETS.get(name).meta, datasets.load(name)
+    meta, _ = datasets.resolve(dataset.name, dataset.options)
+    arrays = datasets.load(dataset.name, dataset.options)
     first = [int(np.argmax(arrays.train_labels == label)) for label in range(min(CLASSES, meta.num_classes))]
     images_NCSS, labels_N = torch.tensor(arrays.train_images[first]), torch.arange(len(first))
     columns = [images_NCSS]

@@ -51,8 +51,8 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     prepare_torch(place)
-    device, (name, _) = torch.device(place.device), split_version(spec.dataset)
-    arrays = _few(datasets.load(name)) if probe else datasets.load(name)
+    device, arrays = torch.device(place.device), loaded(spec)
+    arrays = _few(arrays) if probe else arrays
     chosen = drawn(spec, arrays.train_labels)
     module, counted = classifier(spec, arrays, chosen, device, on_point)
     on_start(module.steps)
@@ -64,13 +64,19 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
         outcome="done" if module.diverged_at is None else "diverged",
         reason=None if module.diverged_at is None else
         f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {module.steps:,}",
-        data=_data(spec, module, chosen), card=_card(spec, module.model),
+        data=_data(spec, module, chosen, arrays.sha256), card=_card(spec, module.model),
         cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
         curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, module),
         execution=place, started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
-    return Finished(record, logits_IC, subset.index_file(chosen, spec.dataset, spec.share, Streams.of(spec).subset,
-                                                         len(arrays.train_labels)))
+    return Finished(record, logits_IC, subset.index_file(
+        chosen, spec.dataset, spec.share, Streams.of(spec).subset, len(arrays.train_labels),
+        options=spec.dataset_options))
+
+
+def loaded(spec: RunSpec) -> datasets.Arrays:
+    """The run's dataset. Raises DatasetError where it cannot be had as declared."""
+    return datasets.load(split_version(spec.dataset)[0], spec.dataset_options)
 
 
 def drawn(spec: RunSpec, labels_N: np.ndarray) -> subset.Subset:
@@ -101,18 +107,18 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
 
 
 def _dataset(spec: RunSpec) -> datasets.DatasetMeta:
-    return datasets.DATASETS.get(split_version(spec.dataset)[0]).meta
+    return datasets.resolve(split_version(spec.dataset)[0], spec.dataset_options)[0]
 
 
 def _model(spec: RunSpec) -> Entry[models.ModelMeta]:
     return models.MODELS.get(split_version(spec.model)[0])
 
 
-def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset) -> Data:
-    meta, parts = _dataset(spec), module.data.parts
+def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset, sha256: str) -> Data:
+    parts = module.data.parts
     return Data(drawn_images=len(chosen.drawn), train_images=len(parts["train"].labels_N),
                 val_images=len(parts["val"].labels_N) if "val" in parts else 0, test_images=len(parts["test"].labels_N),
-                num_classes=meta.num_classes, subset=chosen.sha256, dataset_sha256=meta.sha256)
+                num_classes=_dataset(spec).num_classes, subset=chosen.sha256, dataset_sha256=sha256)
 
 
 def _card(spec: RunSpec, model: torch.nn.Module) -> models.Card:

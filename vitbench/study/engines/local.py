@@ -14,6 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from vitbench.config import DatasetEntry
 from vitbench.environment import set_switches
 from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
@@ -92,7 +93,7 @@ class LocalEngine:
             run.process.join()
         self._running.clear()
 
-    def inspect(self, dataset: str, plugins: tuple[Path, ...],
+    def inspect(self, dataset: DatasetEntry, plugins: tuple[Path, ...],
                 models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None,
                 regimes: tuple[Regime, ...] = ()) -> Machine:
         """Load the dataset once, so that no run finds it missing, look for CUDA devices, and try every model.
