@@ -149,7 +149,19 @@ def _sizes(found: tuple[Cell, ...]) -> list[str]:
         if cell.size is not None and count is not None and cell.family in MATCHED:
             params.setdefault(cell.size, {})[cell.label] = (cell.family, count)
     return [_size(size, models) for size, models in params.items()
-            if {family for family, _ in models.values()} == set(MATCHED)]
+            if {family for family, _ in models.values()} == set(MATCHED)] + _matched_on_macs(found)
+
+
+def _matched_on_macs(found: tuple[Cell, ...]) -> list[str]:
+    """Which attention and convolution models take as many multiply-adds: a headline needs such a pair, too (18)."""
+    macs = {family: {cell.label: count for cell in found if cell.family == family and (count := cell.constant("macs"))}
+            for family in MATCHED}
+    attention, convolution = (macs[family] for family in MATCHED)
+    if not attention or not convolution:
+        return []
+    pairs = [f"{a} and {c}" for (a, x), (c, y) in product(attention.items(), convolution.items())
+             if max(x, y) / min(x, y) - 1 <= MATCH]
+    return [f"Matched on MACs within {percent(MATCH)} %, of attention and convolution: {'; '.join(pairs) or 'none'}."]
 
 
 def _size(size: str, models: dict[str, tuple[str, int]]) -> str:
