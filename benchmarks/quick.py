@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vitbench.config import find, load
+from vitbench.config import DatasetEntry, find, load
 from vitbench.environment import describe
 from vitbench.grid import Run
 from vitbench.record import Execution, RunRecord
@@ -55,7 +55,7 @@ def overheads(folder: Path, repeats: int = 12) -> list[float]:
     of.store.prepare()
     found = []
     with LocalEngine() as engine:
-        engine.inspect("digits", ())
+        engine.inspect(DatasetEntry(name="digits"), ())
         for run in of.runs:
             started = time.perf_counter()
             engine.start(Task(run.spec, HERE, of.store.folder, (), False))
@@ -175,4 +175,5 @@ if __name__ == "__main__":
         text = page(Path(temporary))
     print(text)
     if "--write" in sys.argv:
-        PAGE.write_text(text)
+        _, *others = PAGE.read_text().split("\n## ")  # sections of the other benchmarks
+        PAGE.write_text("\n## ".join([text, *others]))

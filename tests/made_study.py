@@ -55,7 +55,7 @@ def store_run(folder: StudyFolder, run: Run, facts: Resolved, place: Execution, 
     logits_IC = None if diverged else made_logits(arrays.test_labels, spec.seed)
     record = record.model_copy(update={"data": data, "execution": place})
     folder.store.write_subset(chosen.sha256, subset.index_file(chosen, spec.dataset, spec.share, spec.seed,
-                                                               len(arrays.train_labels)))
+                                                               len(arrays.train_labels), options={}))
     folder.store.write(record if logits_IC is None else with_predictions(record, logits_IC), logits_IC)
 
 

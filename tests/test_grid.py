@@ -23,7 +23,7 @@ def study(**changes: Any) -> Study:
 
 def runs_of(chosen: Study, plugins: dict[str, str] | None = None) -> list[Run]:
     facts = {m.label: ModelFacts(versioned=f"{m.name}@1", family="control", options=m.options) for m in chosen.models}
-    resolved = Resolved(dataset=f"{chosen.dataset}@1", train_counts=(50, 60), test_images=10, num_classes=2,
+    resolved = Resolved(dataset=f"{chosen.dataset.name}@1", train_counts=(50, 60), test_images=10, num_classes=2,
                         models=facts, plugins=plugins or {})
     return expand(chosen, resolved)
 

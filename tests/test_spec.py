@@ -67,9 +67,11 @@ def test_a_whole_number_and_a_decimal_are_one_value_of_a_recipe() -> None:
 # Every field, with a value that differs from BASE and from the default. A new field needs a row.
 CHANGES: dict[str, dict[str, Any]] = {
     "numerics": {"numerics": 2}, "dataset": {"dataset": "digits@2"}, "model": {"model": "convnet@2"},
+    "dataset_options": {"dataset_options": {"distance": 12}},
     "size": {"size": "s"}, "options": {"options": {"heads": 2}}, "fraction": {"fraction": "0.2"},
     "images_per_class": {"fraction": None, "images_per_class": 5}, "seed": {"seed": 4},
-    "regime": {"regime": "light"}, "refit": {"refit": True}, "data.pixels": {"data": {"pixels": "shuffled"}},
+    "regime": {"regime": "light"}, "regime_version": {"regime_version": 2},
+    "refit": {"refit": True}, "data.pixels": {"data": {"pixels": "shuffled"}},
     "data.label_noise": {"data": {"label_noise": "0.1"}}, "data.duplicates": {"data": {"duplicates": "masked"}},
     "plugins": {"plugins": {"convnet": "0" * 64}},
     **{f"streams.{name}": {"streams": {name: 3}} for name in StreamSeeds.model_fields},

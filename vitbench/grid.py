@@ -12,7 +12,7 @@ from vitbench import subset
 from vitbench.config.bands import Band
 from vitbench.config.controls import MAIN
 from vitbench.registry import nearest
-from vitbench.spec import Duplicates, Frozen, RunSpec, exact_decimal, split_version
+from vitbench.spec import Duplicates, Frozen, RunSpec, exact_decimal, split_version, with_options
 
 
 class BadSelection(ValueError):
@@ -61,6 +61,7 @@ class Resolved(Frozen):
     """A study's names made definite, written beside its records, so that they are read without any plug-in."""
 
     dataset: str
+    dataset_options: dict[str, Any] = Field(default_factory=dict)  # those that differ from the dataset's own
     train_counts: tuple[int, ...]
     test_images: int
     num_classes: int
@@ -69,6 +70,11 @@ class Resolved(Frozen):
     bands: dict[str, Band] = Field(default_factory=dict)  # of the anchors, by label
     split: str | None = None  # how training and test were parted; None: written before it was kept
     duplicates: Duplicates | None = None
+
+    @property
+    def dataset_text(self) -> str:
+        """The dataset with its options."""
+        return with_options(self.dataset, self.dataset_options)
 
 
 def counts_of(run: Run, resolved: Resolved) -> subset.Counts:

@@ -11,7 +11,7 @@ class Row:
     run_id: str
     study: str
     label: str  # the model's name in this study
-    dataset: str  # name@version
+    dataset: str  # name@version, with the options that differ from its own
     model: str  # name@version
     family: str  # attention, convolution, hybrid, control
     size: str | None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -145,6 +146,7 @@ class RunSpec(Frozen):
 
     numerics: int = Field(default=NUMERICS)
     dataset: str
+    dataset_options: dict[str, Any] = Field(default_factory=dict)  # only those that differ from the dataset's own
     model: str
     size: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)  # only those that differ from the size's own
@@ -155,6 +157,7 @@ class RunSpec(Frozen):
     data: DataVariant = DataVariant()
     recipe: Recipe = Recipe()
     regime: Regime = "none"
+    regime_version: Annotated[int, Field(ge=1)] = 1  # of vitbench.regimes: names runs of this regime alone
     refit: bool = False  # trained on the validation part, too
     budget: Budget
     plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses
@@ -164,6 +167,11 @@ class RunSpec(Frozen):
         if (self.fraction is None) == (self.images_per_class is None):
             raise ValueError("give exactly one of fraction and images_per_class")
         return self
+
+    @property
+    def dataset_text(self) -> str:
+        """The dataset with its options."""
+        return with_options(self.dataset, self.dataset_options)
 
     @property
     def share(self) -> str:
@@ -209,6 +217,12 @@ def sha256_json(value: object) -> str:
 def named_version(name: str, version: int) -> str:
     """'digits@1': how a dataset or model is named in a RunSpec."""
     return f"{name}@{version}"
+
+
+def with_options(versioned: str, options: Mapping[str, Any]) -> str:
+    """'far_pairs@1', or 'far_pairs@1 (distance 12, images 1000)'."""
+    told = ", ".join(f"{name} {value}" for name, value in sorted(options.items()))
+    return f"{versioned} ({told})" if told else versioned
 
 
 def split_version(versioned: str) -> tuple[str, int]:

@@ -1,10 +1,12 @@
 """Which images a run sees: stratified, nested, paired over models, named by a hash (protocol rules 1-3)."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +93,14 @@ def sha256_of(sorted_indices: Ints) -> str:
 LISTED_BELOW = 0.5  # larger subsets are named by hash and rule: the list would be most of the dataset
 
 
-def index_file(chosen: Subset, dataset: str, share: str, seed: int, total: int) -> dict[str, object]:
-    """What is kept with a study to answer 'which images exactly?'; `seed` is that of the subset stream."""
+def index_file(chosen: Subset, dataset: str, share: str, seed: int, total: int, *,
+               options: Mapping[str, Any]) -> dict[str, object]:
+    """What is kept with a study to answer 'which images exactly?'; `seed` is that of the subset stream, `options` are
+    the dataset's."""
     content: dict[str, object] = {"dataset": dataset, "share": share, "seed": seed, "sha256": chosen.sha256,
                                   "rule": "vitbench.subset.draw of vitbench.streams.Streams.subset_rng"}
+    if options:
+        content["dataset_options"] = dict(options)
     if len(chosen.drawn) < LISTED_BELOW * total:
         content |= {"train": chosen.train.tolist(), "validation": chosen.validation.tolist()}
     return content

@@ -56,6 +56,9 @@ def test_a_study_as_a_results_folder_keeps_it_is_valid(validator: Draft202012Val
      "plugins": ["my_net.py"]},
     {"dataset": "my_data", "plugins": ["my_data.py"]}, {"claims": ["attention_overtakes_with_enough_data"]},
     {"claims": ["my_claim"], "plugins": ["my_claim.py"]},
+    {"dataset": {"name": "my_data", "depth": 3}, "plugins": ["my_data.py"]}, {"dataset": {"name": "digits"}},
+    {"dataset": {"name": "far_pairs", "distance": 12, "canvas": 32}},
+    {"dataset": {"name": "far_pairs", "options": {"images": 1000}}},
     {"seeds": 3}, {"seeds": [0, 7]}, {"fractions": None, "images_per_class": [2, 5]}, {"fractions": ["0.29"]},
     {"budgets": [{"steps": 300}, {"epochs": 5}, {"flops": 10**12}, {"unit": "steps", "amount": 5}]},
     {"recipe": {"optimizer": "sgd", "warmup": 0}, "fit": {"time_harm": 0.02}, "device": "cpu", "plugins": []},
@@ -69,7 +72,10 @@ def test_what_a_person_may_write_is_valid_for_both(change: dict[str, Any], valid
 
 
 @pytest.mark.parametrize("change", [
-    {"quesiton": "?"}, {"question": ""}, {"question": 3}, {"dataset": "digit"}, {"models": []},
+    {"quesiton": "?"}, {"question": ""}, {"question": 3}, {"dataset": "digit"}, {"dataset": {}},
+    {"dataset": {"name": "digit"}}, {"dataset": {"name": "digits", "canvas": 32}}, {"dataset": ["digits"]},
+    {"dataset": {"name": "far_pairs", "distnce": 12}}, {"dataset": {"name": "far_pairs", "canvas": 29}},
+    {"dataset": {"name": "near_pairs", "options": {"distance": 12}}}, {"models": []},
     {"models": ["linear:s"]}, {"models": ["token_transformer"]}, {"models": ["convnt:s"]},
     {"models": [{"size": "s"}]}, {"models": [{"name": "convnt"}]}, {"models": [{"name": "convnet"}]},
     {"models": [{"name": "convnet", "size": "huge"}]}, {"models": [{"name": "linear", "size": "s"}]},

@@ -1,3 +1,4 @@
+import json
 import os
 import time
 from collections.abc import Callable
@@ -72,6 +73,40 @@ def test_a_model_has_short_forms(study_file: Write, written: str, name: str, siz
                                  options: dict[str, Any], label: str) -> None:
     (model,) = studied(load(study_file(GOOD.replace('[linear, "convnet:s"]', f"[{written}]")))).models
     assert (model.name, model.size, model.options, model.label) == (name, size, options, label)
+
+
+@pytest.mark.parametrize(("written", "name", "options"), [
+    ("digits", "digits", {}), ("{name: digits}", "digits", {}), ("{name: far_pairs, options: {}}", "far_pairs", {}),
+    ("{name: far_pairs, distance: 12, seed: 3}", "far_pairs", {"distance": 12, "seed": 3}),
+    ("{name: far_pairs, options: {distance: 12}, seed: 3}", "far_pairs", {"distance": 12, "seed": 3}),
+])
+def test_a_dataset_is_a_name_or_has_options_and_is_kept_as_short_as_it_can_be(
+        study_file: Write, written: str, name: str, options: dict[str, Any]) -> None:
+    study = studied(load(study_file(GOOD.replace("dataset: digits", f"dataset: {written}"))))
+    assert (study.dataset.name, study.dataset.options) == (name, options)
+    kept = study.model_dump(mode="json")
+    assert kept["dataset"] == ({"name": name, **options} if options else name)
+    assert Study.model_validate_json(json.dumps(kept)) == study
+
+
+def test_an_option_of_a_dataset_may_be_overridden(study_file: Write) -> None:
+    text = GOOD.replace("dataset: digits", "dataset: {name: far_pairs, distance: 12}")
+    assert studied(load(study_file(text), ["dataset.distance=14"])).dataset.options == {"distance": 14}
+    short = load(study_file(GOOD), ["dataset={name: far_pairs, distance: 14}"])
+    assert studied(short).dataset.options == {"distance": 14}
+
+
+@pytest.mark.parametrize(("written", "path", "words"), [
+    ("[digits]", "dataset", "should be a name, or a mapping with a name and options; found ['digits']"),
+    ("3", "dataset", "should be a name, or a mapping"), ("{distance: 3}", "dataset.name", "missing"),
+    ("{name: 3}", "dataset.name", "valid string; found 3"), ("{name: digts}", "dataset", "Did you mean 'digits'?"),
+    ("{name: far_pairs, seed: 1, options: {seed: 2}}", "dataset", "'seed' stands twice: in options, and beside them"),
+    ("{name: far_pairs, options: 3}", "dataset.options", "should be an object; found 3"),
+])
+def test_a_dataset_of_another_form_is_told(study_file: Write, written: str, path: str, words: str) -> None:
+    found = mistakes(load(study_file(GOOD.replace("dataset: digits", f"dataset: {written}"))))
+    assert words in found[path]
+    assert list(found) == [path]
 
 
 @pytest.mark.parametrize(("written", "seeds"), [("1", (0,)), ("3", (0, 1, 2)), ("[4, 2]", (4, 2)), ("[0]", (0,))])
@@ -195,7 +230,8 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
     found = mistakes(load(study_file(ALL_WRONG)))
     expected = {
         "question": "at least 1 character; found ''",
-        "dataset": "unknown dataset 'digts'; allowed: digits, fashion_mnist. Did you mean 'digits'?",
+        "dataset": "unknown dataset 'digts'; allowed: digits, far_pairs, fashion_mnist, near_pairs, shapes_where, "
+                   "textures. Did you mean 'digits'?",
         "models[0].name": "unknown model 'linea'; allowed: convnet, linear, mlp, resnet, timm, token_transformer. "
                           "Did you mean 'linear'?",
         "models[1].size": "should be one of: xs, s, m, l, xl; found 'huge'",
@@ -207,7 +243,7 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
         "images_per_class[0]": "greater than or equal to 1; found 0",
         "fractions": "give exactly one of fractions and images_per_class",
         "seeds[2]": "found -3", "seeds[3]": "less than 10000; found 10000",
-        "regimes[0]": "should be one of: none; found 'nne'. Did you mean 'none'?",
+        "regimes[0]": "should be one of: none, light, strong; found 'nne'. Did you mean 'none'?",
         "budgets[0].amount": "greater than or equal to 1; found 0",
         "budgets[1]": "should be one of: epochs, steps, flops; found 'hours'",
         "budgets[2]": "should have one key: steps, epochs or flops; found {'steps': 1, 'epochs': 2}",

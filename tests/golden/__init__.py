@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from vitbench.config import FitRule, Study
 from vitbench.config.controls import Crossed
 from vitbench.config.tuning import Range, Tuning
+from vitbench.datasets import DATASETS
 from vitbench.models import MODELS, resolve
 from vitbench.spec import Budget, DataVariant, Recipe, RunSpec, StreamSeeds, named_version
 
@@ -58,6 +59,10 @@ def defaults() -> dict[str, Any]:
                 version = 1 if model in ONE_OF_MANY.values() else meta.version  # else timm's own
                 label = named_version(model, version) + (f":{size}" if size else "")
                 found[f"{label}.{option}"] = value
+    for dataset in DATASETS.shipped():
+        meta = DATASETS.get(dataset).meta
+        for option, value in meta.options().model_dump(mode="json").items():
+            found[f"{named_version(dataset, meta.version)}.{option}"] = value
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
-from vitbench.record import DamagedRecord
+from tests.report.factory import Found, Resolved, Run, augmented, failure, frame, record, study
+from vitbench.record import DamagedRecord, RunRecord
 from vitbench.report import notes, render, tables
 from vitbench.report.frame import Frame
 from vitbench.report.html import page
@@ -65,6 +65,15 @@ def test_the_footer_tells_how_the_data_were_parted_and_what_is_in_both_parts() -
     assert line in tables.summary(replace(made, resolved=facts)).footer
     assert line.replace("<once>", "&lt;once&gt;") in page(replace(made, resolved=facts), study(**ONE_CELL, seeds=1))
     assert not any(text.startswith("Split") for text in tables.summary(made).footer)  # results of an earlier version
+
+
+def test_the_footer_tells_what_each_regime_did_as_the_cards_say() -> None:
+    of = study(regimes=["none", "light", "strong"])
+    lines = tables.summary(frame(of, augmented)).footer
+    assert [line for line in lines if line.startswith("Regime")] == [
+        "Regime light: shift; not flip.",
+        "Regime strong: mixup; with label smoothing, and stochastic depth where a model has it."]
+    assert not any(line.startswith("Regime") for line in tables.summary(frame()).footer)
 
 
 @pytest.mark.parametrize(("n", "marked"), [(2, True), (5, True), (6, False)])
@@ -164,6 +173,20 @@ def test_sizes_of_both_families_tell_how_well_they_match(attention: int, words: 
 @pytest.mark.parametrize("models", [["convnet:xs", "token_transformer:s"], ["convnet:xs", "mlp:xs"], ["linear"]])
 def test_a_size_that_only_one_family_has_is_not_compared(models: list[str]) -> None:
     assert not [line for line in tables.summary(frame(study(models=models))).footer if line.startswith("Size ")]
+
+
+@pytest.mark.parametrize(("macs", "told"), [
+    (1_300_000, "Matched on MACs within 15.0 %, of attention and convolution: token_transformer:xs and convnet:xs."),
+    (1_500_000, "Matched on MACs within 15.0 %, of attention and convolution: none."),
+])
+def test_a_pair_that_matches_on_macs_is_named(macs: int, told: str) -> None:
+    def made(run: Run, facts: Resolved) -> RunRecord:
+        found = record(run, facts)
+        changed = found.cost.model_copy(update={"macs": macs}) if run.label == "convnet:xs" else found.cost
+        return found.model_copy(update={"cost": changed})
+
+    assert told in tables.summary(frame(make=made)).footer
+    assert not any("MACs" in line for line in tables.summary(frame(study(models=["convnet:xs", "linear"]))).footer)
 
 
 def test_two_labels_of_one_specification_are_two_cells() -> None:

@@ -12,15 +12,17 @@ import pytest
 
 from tests.cli.driver import until
 from vitbench.cli.errors import explained
+from vitbench.config import DatasetEntry
 from vitbench.study.engines.local import LocalEngine, WorkerDied, visible_devices
 
 DRIVER = """
 import time
+from vitbench.config import DatasetEntry
 from vitbench.study.engines.local import LocalEngine
 try:
     with LocalEngine() as engine:
         print("begun", flush=True)
-        engine.inspect("digits", ())
+        engine.inspect(DatasetEntry(name="digits"), ())
         time.sleep(60)
 except KeyboardInterrupt:
     pass
@@ -42,7 +44,7 @@ def test_a_worker_that_dies_before_the_first_run_is_a_message(tmp_path: Path) ->
     plugin = tmp_path / "fatal.py"
     plugin.write_text("import os\nos._exit(7)\n")
     with LocalEngine() as engine, pytest.raises(WorkerDied, match="exit status 7") as caught:
-        engine.inspect("digits", (plugin,))
+        engine.inspect(DatasetEntry(name="digits"), (plugin,))
     assert explained(caught.value) is not None
 
 
@@ -57,7 +59,7 @@ with tempfile.TemporaryDirectory(dir=Path(__file__).parent):
 
 def test_ctrl_c_while_the_dataset_is_being_had_ends_at_once_and_leaves_nothing_half_done(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_READER)
-    code = DRIVER.replace('"digits", ()', f'"digits", (__import__("pathlib").Path({str(tmp_path / "slow.py")!r}),)')
+    code = DRIVER.replace('"digits"), ()', f'"digits"), (__import__("pathlib").Path({str(tmp_path / "slow.py")!r}),)')
     with subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, start_new_session=True) as driver:
         until((tmp_path / "begun").exists)

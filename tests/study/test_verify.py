@@ -149,7 +149,7 @@ def test_a_record_of_another_version_is_told_and_is_no_fault(folder: StudyFolder
 
 
 def test_without_the_dataset_hashes_are_still_checked(folder: StudyFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere(name: str) -> None:
+    def nowhere(name: str, _options: object) -> None:
         raise DatasetError(f"dataset {name!r} is nowhere")
 
     run_id = planted.logits_bit(folder)

@@ -228,7 +228,8 @@ def show(kind: Annotated[str, typer.Argument(metavar="KIND", help="model")],
                                              "timm/resnet18.")],
          options: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]",
                                                              help="Options of the model.")] = None,
-         dataset: Annotated[str, typer.Option(metavar="NAME", help="Whose images it is to take.")] = "digits",
+         dataset: Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="Whose images it is to "
+                                              "take: far_pairs:canvas=32.")] = "digits",
          plugin: Annotated[Path | None, typer.Option(metavar="FILE", help="A model of your own; its code runs.")
                            ] = None,
          as_json: Annotated[bool, typer.Option("--json", help="An array of objects, one a size.")] = False) -> None:

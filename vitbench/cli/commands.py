@@ -10,14 +10,15 @@ from rich.console import Console
 
 from vitbench.claims import CLAIMS
 from vitbench.cli.errors import Terminated
-from vitbench.config import BadStudy, Loaded, Mistake, find, load
+from vitbench.config import BadStudy, DatasetEntry, Loaded, Mistake, find, load
 from vitbench.config.load import shipped_studies
-from vitbench.config.strict_yaml import parse
+from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.datasets import DATASETS
 from vitbench.grid import BadSelection, Run, select
 from vitbench.live import running
 from vitbench.metrics import METRICS
 from vitbench.models import MODELS
+from vitbench.options import BadOption
 from vitbench.record import DamagedRecord, Failure
 from vitbench.registry import load_plugin
 from vitbench.report.frame import Frame
@@ -121,7 +122,7 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
 
     write_atomically(folder.store.folder / "table.md", render.markdown(summary(frame)))
     path = folder.store.folder / "report.html"
-    write_atomically(path, page(frame, folder.study))
+    write_atomically(path, page(frame, folder.study, folder.store.picture))
     return path
 
 
@@ -153,7 +154,7 @@ def show_logs(run_id: str, results: Path) -> None:
         raise BadStudy(run_id, [Mistake("", f"this run's record is damaged ({error}); `vitbench run` does it "
                                             "again")]) from None
     spec = ended.spec
-    print(f"run {ended.run_id}: {spec.model} {spec.size or ''} on {spec.dataset}, "
+    print(f"run {ended.run_id}: {spec.model} {spec.size or ''} on {spec.dataset_text}, "
           f"{spec.share}, seed {spec.seed}")
     if isinstance(ended, Failure):
         print(f"failed: {ended.reason}\n{ended.traceback}".rstrip())
@@ -169,11 +170,20 @@ def show_model(model: str, dataset: str, options: list[str], plugin: Path | None
     if plugin is not None:
         load_plugin(plugin)
     name, colon, size = model.partition(":")
-    found = cards(name, size if colon else None, dataset, parse("{}", options))
+    found = cards(name, size if colon else None, dataset_entry(dataset), parse("{}", options))
     if as_json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         print_cards(output(), found)
+
+
+def dataset_entry(text: str) -> DatasetEntry:
+    """'digits', or 'far_pairs:distance=12,canvas=32'. Raises BadOption."""
+    name, _, options = text.partition(":")
+    try:
+        return DatasetEntry(name=name, options=parse("{}", options.split(",") if options else []))
+    except YamlRefused as error:
+        raise BadOption(f"--dataset {text!r}: {error}; write NAME or NAME:KEY=VALUE,KEY=VALUE") from None
 
 
 def _models(_: Path) -> Iterator[str]:
@@ -190,7 +200,8 @@ def _datasets(_: Path) -> Iterator[str]:
     for name in DATASETS.names():
         meta = DATASETS.get(name).meta
         yield (f"{name}\t{sum(meta.train_counts)} train, {sum(meta.test_counts)} test\t{meta.num_classes} classes\t"
-               f"{meta.image.size}x{meta.image.size}x{meta.image.channels}")
+               f"{meta.image.size}x{meta.image.size}x{meta.image.channels}"
+               + (f"\toptions {' '.join(meta.options.model_fields)}" if meta.options.model_fields else ""))
 
 
 def _studies(results: Path) -> Iterator[str]:

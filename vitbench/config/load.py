@@ -204,7 +204,8 @@ def _beyond_the_schema(loaded: Loaded, raw: dict[Any, Any]) -> list[Mistake]:
             mistakes.append(Mistake(place, f"unknown {kind} {name!r}; allowed: {', '.join(known) or 'none yet'}."
                                            f"{nearest(file, known)}", unknown_name=True))
 
-    check("dataset", raw.get("dataset"), "dataset")
+    dataset = raw.get("dataset")
+    check("dataset", dataset.get("name") if isinstance(dataset, dict) else dataset, "dataset")
     for position, entry in enumerate(raw["models"] if isinstance(raw.get("models"), list) else []):
         given = entry.get("name") if isinstance(entry, dict) else entry
         check("model", given.partition(":")[0] if isinstance(given, str) else None, f"models[{position}].name")

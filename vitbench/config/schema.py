@@ -2,14 +2,47 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_serializer, model_validator
 
 from vitbench.config.controls import Control, Seed
 from vitbench.config.tuning import Tuning
-from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, printable
+from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, Regime, printable
 
 Size = Literal["xs", "s", "m", "l", "xl"]
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(printable)]
+
+
+def _options_apart(entry: dict[Any, Any], keys: tuple[str, ...]) -> dict[Any, Any]:
+    """`keys` of the entry, and all others under `options`: people write options beside the name."""
+    known = {k: v for k, v in entry.items() if k in keys}
+    options = {k: v for k, v in entry.items() if k not in known and k != "options"}
+    known["options"] = entry.get("options", {})
+    if options and isinstance(known["options"], dict):
+        twice = sorted(options.keys() & known["options"].keys())
+        if twice:
+            raise ValueError(f"{twice[0]!r} stands twice: in options, and beside them")
+        known["options"] = {**known["options"], **options}
+    return known
+
+
+class DatasetEntry(Frozen):
+    """The dataset of a study: `digits`, or a mapping with options, `{name: far_pairs, distance: 12}`."""
+
+    name: Annotated[str, Field(description="of `vitbench list datasets`, or of a file under plugins")]
+    options: dict[str, Any] = Field(default_factory=dict, description="of the dataset; may also stand beside its name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, entry: object) -> object:
+        if isinstance(entry, str):
+            return {"name": entry}
+        if not isinstance(entry, dict):
+            raise ValueError("Input should be a name, or a mapping with a name and options")
+        return _options_apart(entry, ("name",))
+
+    @model_serializer
+    def _as_written(self) -> str | dict[str, Any]:
+        return {"name": self.name, **self.options} if self.options else self.name
 
 
 class ModelEntry(Frozen):
@@ -29,15 +62,7 @@ class ModelEntry(Frozen):
             entry = {"name": name, **({"size": size} if colon else {})}
         if not isinstance(entry, dict):
             return entry
-        known = {k: v for k, v in entry.items() if k in ("name", "size", "label", "recipe")}
-        # A bare `name: ...` mapping lists options beside the name; that is how people write them.
-        options = {k: v for k, v in entry.items() if k not in known and k != "options"}
-        known["options"] = entry.get("options", {})
-        if options and isinstance(known["options"], dict):
-            twice = sorted(options.keys() & known["options"].keys())
-            if twice:
-                raise ValueError(f"{twice[0]!r} stands twice: in options, and beside them")
-            known["options"] = {**known["options"], **options}
+        known = _options_apart(entry, ("name", "size", "label", "recipe"))
         known.setdefault("label", ":".join(str(known[k]) for k in ("name", "size") if known.get(k)))
         return known
 
@@ -69,7 +94,8 @@ class Study(Frozen):
 
     question: Annotated[str, Field(min_length=1, max_length=2000,
                                    description="what the study is to answer; printed on its page")]
-    dataset: Annotated[str, Field(description="a name of `vitbench list datasets`, or of a file under plugins")]
+    dataset: Annotated[DatasetEntry, Field(description="a name of `vitbench list datasets` or of a file under plugins; "
+                                                       "or a mapping with its options")]
     models: Annotated[tuple[ModelEntry, ...],
                       Field(min_length=1, max_length=200, description="labels are unique")]
     fractions: Annotated[Annotated[tuple[ExactFraction, ...], Field(min_length=1, max_length=200)] | None,
@@ -81,8 +107,9 @@ class Study(Frozen):
         min_length=1, max_length=10_000,
         description="a count or a list; seed s is subset, initialisation and order s, the same for every model",
     )] = tuple(range(6))
-    regimes: Annotated[tuple[Literal["none"], ...],
-                       Field(min_length=1, max_length=200, description="augmentation")] = ("none",)
+    regimes: Annotated[tuple[Regime, ...], Field(
+        min_length=1, max_length=200, description="augmentation levels, as far as the dataset's labels allow",
+    )] = ("none",)
     budgets: Annotated[tuple[BudgetEntry, ...], Field(
         min_length=1, max_length=200, description="how long a run trains; the schedule always runs to its end",
     )] = (BudgetEntry(unit="steps", amount=300),)

@@ -3,19 +3,22 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from vitbench.registry import Registry
-from vitbench.spec import Duplicates, ImageSpec
+from vitbench.options import NoOptions, validated
+from vitbench.regimes import UnknownWord, check_words
+from vitbench.registry import PluginError, Registry
+from vitbench.spec import Duplicates, Frozen, ImageSpec, named_version, sha256_json
 
 UInt8 = npt.NDArray[np.uint8]
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
+SHA256 = "sha256"  # file beside them
 
 
 class DatasetError(ValueError):
@@ -29,7 +32,10 @@ def _not_known() -> str | None:
 
 @dataclass(frozen=True)
 class DatasetMeta:
-    """What is known about a dataset before reading it (protocol rules 4, 5 and 6)."""
+    """What is known about a dataset before reading it (protocol rules 4, 5 and 6).
+
+    One with options gives what is known of it with its defaults, and `variant` the same for other options.
+    """
 
     version: int
     image: ImageSpec
@@ -40,10 +46,18 @@ class DatasetMeta:
     licence: str
     citation: str
     split: str
-    keeps_labels: tuple[str, ...]  # augmentations that leave a label true
-    sha256: str  # of the unpacked arrays, see `content_sha256`
+    keeps_labels: tuple[str, ...]  # augmentations that leave a label true, words of vitbench.regimes
+    sha256: str | None  # of the unpacked arrays, see `content_sha256`; None: not known beforehand
     duplicates: Duplicates  # of the unpacked arrays, see `count_duplicates`
     at_hand: Callable[[], str | None] = _not_known  # where its files lie on this machine; a look, nothing is checked
+    options: type[Frozen] = NoOptions
+    variant: "Callable[[Any], DatasetMeta] | None" = None
+
+    def __post_init__(self) -> None:
+        try:
+            check_words(self.keeps_labels)
+        except UnknownWord as error:
+            raise PluginError(f"keeps_labels: {error}") from None
 
     @property
     def num_classes(self) -> int:
@@ -59,6 +73,7 @@ class Arrays:
     train_labels: UInt8
     test_images: UInt8
     test_labels: UInt8
+    sha256: str = field(default="", kw_only=True)  # of the content, from `load`
 
     def without_test(self) -> "Arrays":
         """The training split alone: what code that selects anything gets (protocol rule 12)."""
@@ -66,6 +81,17 @@ class Arrays:
 
 
 DATASETS: Registry[DatasetMeta] = Registry("dataset", "vitbench.datasets")
+DEFAULTS: Mapping[str, Any] = {}
+
+
+def resolve(name: str, options: Mapping[str, Any]) -> tuple[DatasetMeta, dict[str, Any]]:
+    """What is known of the dataset with these options, and those that differ from its defaults (they name the run).
+
+    Raises UnknownName, or BadOption for an option that it does not have or take.
+    """
+    meta = DATASETS.get(name).meta
+    full, changed = validated(name, meta.options, {}, options)
+    return (meta.variant(full) if changed and meta.variant else meta), changed
 
 
 def content_sha256(arrays: Arrays) -> str:
@@ -80,9 +106,13 @@ def content_sha256(arrays: Arrays) -> str:
 
 def count_duplicates(arrays: Arrays) -> Duplicates:
     """Images that occur twice, compared byte by byte."""
-    train = {image.tobytes() for image in arrays.train_images}
-    return Duplicates(test_in_train=sum(image.tobytes() in train for image in arrays.test_images),
+    train = {_digest(image) for image in arrays.train_images}
+    return Duplicates(test_in_train=sum(_digest(image) in train for image in arrays.test_images),
                       within_train=len(arrays.train_images) - len(train))
+
+
+def _digest(image: UInt8) -> bytes:
+    return hashlib.blake2b(image.tobytes(), digest_size=16).digest()  # a million images as they are would fill memory
 
 
 def cache_folder() -> Path:
@@ -93,36 +123,48 @@ def cache_folder() -> Path:
 
 def where(name: str) -> str | None:
     """Where the dataset lies on this machine, None where it would have to be fetched. Nothing is read or checked."""
-    meta = DATASETS.get(name).meta
-    cached = all((_cache_of(name) / f"{part}.npy").is_file() for part in PARTS)
-    return f"in the cache, {_cache_of(name)}" if cached else meta.at_hand()
+    folder = _cache_of(name, {})
+    cached = all((folder / f"{part}.npy").is_file() for part in PARTS)
+    return f"in the cache, {folder}" if cached else DATASETS.get(name).meta.at_hand()
 
 
-def _cache_of(name: str) -> Path:
-    return cache_folder() / f"{name}@{DATASETS.get(name).meta.version}"
+def _cache_of(name: str, changed: Mapping[str, Any]) -> Path:
+    entry = DATASETS.get(name)
+    # An edited plug-in that declares no checksum must not find what its earlier form built.
+    what = {**changed, "plugin": entry.plugin_sha256} if entry.plugin_sha256 else changed
+    return cache_folder() / (named_version(name, entry.meta.version) + (f"-{sha256_json(what)[:16]}" if what else ""))
 
 
-def load(name: str) -> Arrays:
-    """The dataset's arrays, checked against its declaration. Raises DatasetError on any difference.
+def load(name: str, options: Mapping[str, Any] = DEFAULTS) -> Arrays:
+    """The dataset's arrays, checked against its declaration. Raises DatasetError on any difference, and what
+    `resolve` raises.
 
     The checksum is computed each time (0.03 s for 55 MB), so that no changed cache is ever used; duplicates are
-    counted when the cache is filled, since the checksum decides them.
+    counted when the cache is filled, since the checksum decides them. Where none is declared, the cache holds that of
+    what was built, and records and studies hold it, too.
     """
-    entry = DATASETS.get(name)
-    folder = _cache_of(name)
-    arrays = _cached(folder)
-    if arrays is not None and content_sha256(arrays) == entry.meta.sha256:
-        return arrays
-    arrays = cast(Arrays, entry.build())
-    found = content_sha256(arrays)
-    if found != entry.meta.sha256:
-        raise DatasetError(f"dataset {name!r} is not what it should be: expected SHA-256 {entry.meta.sha256}, "
-                           f"found {found}")
+    meta, changed = resolve(name, options)
+    folder = _cache_of(name, changed)
+    arrays, expected = _cached(folder), meta.sha256 or _kept_sha256(folder)
+    if arrays is not None and content_sha256(arrays) == expected:
+        return replace(arrays, sha256=expected)
+    arrays = build(name, options)
+    if meta.sha256 not in (None, arrays.sha256):
+        raise DatasetError(f"dataset {name!r} is not what it should be: expected SHA-256 {meta.sha256}, "
+                           f"found {arrays.sha256}")
     duplicates = count_duplicates(arrays)
-    if duplicates != entry.meta.duplicates:
-        raise DatasetError(f"dataset {name!r} declares duplicates {entry.meta.duplicates}; found {duplicates}")
+    if duplicates != meta.duplicates:
+        raise DatasetError(f"dataset {name!r} declares duplicates {meta.duplicates}; found {duplicates}")
     _keep(folder, arrays)
     return arrays
+
+
+def build(name: str, options: Mapping[str, Any] = DEFAULTS) -> Arrays:
+    """The dataset as its plug-in gives it: nothing is checked, no cache is read. Raises what `resolve` raises."""
+    entry = DATASETS.get(name)
+    full, _ = validated(name, entry.meta.options, {}, options)
+    arrays = cast(Arrays, entry.build(*([] if entry.meta.options is NoOptions else [full])))
+    return replace(arrays, sha256=content_sha256(arrays))
 
 
 def _cached(folder: Path) -> Arrays | None:
@@ -133,6 +175,13 @@ def _cached(folder: Path) -> Arrays | None:
     return Arrays(*arrays) if all(array.dtype == np.uint8 for array in arrays) else None
 
 
+def _kept_sha256(folder: Path) -> str:
+    try:
+        return (folder / SHA256).read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def _keep(folder: Path, arrays: Arrays) -> None:
     """Fill the cache; a cache that cannot be written only costs time."""
     stage = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -140,6 +189,7 @@ def _keep(folder: Path, arrays: Arrays) -> None:
         stage.mkdir(parents=True)
         for part in PARTS:
             np.save(stage / f"{part}.npy", getattr(arrays, part), allow_pickle=False)
+        (stage / SHA256).write_text(arrays.sha256)
         if folder.exists():  # damaged, or of a dataset that changed
             shutil.rmtree(folder)
         stage.rename(folder)

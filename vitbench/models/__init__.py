@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from pydantic import ValidationError
-
 from vitbench import cost
 from vitbench.cost import ModelCost
+from vitbench.options import BadOption, NoOptions, validated
 from vitbench.registry import PluginError, Registry, UnknownName, nearest
 from vitbench.spec import Frozen, ImageSpec
 
@@ -19,10 +18,6 @@ Family = Literal["attention", "convolution", "hybrid", "control"]
 
 class ModelError(ValueError):
     """A model that cannot be built as asked; the message names the option and what is allowed."""
-
-
-class NoOptions(Frozen):
-    """The options of a model that has none."""
 
 
 Card = dict[str, str | int | float | bool | None]
@@ -74,21 +69,10 @@ def resolve(name: str, size: str | None, options: Mapping[str, Any]) -> tuple[Fr
         raise ModelError(f"size: {name!r} comes in {', '.join(meta.sizes)}; write {name}:{next(iter(meta.sizes))}")
     if size is not None and size not in meta.sizes:
         raise ModelError(f"size: {name!r} comes in {', '.join(meta.sizes) or 'one size'}; found {size!r}")
-    preset = meta.options(**(meta.sizes[size] if size else {}))
-    unknown = sorted(set(options) - set(meta.options.model_fields))
-    if unknown:
-        allowed = list(meta.options.model_fields)
-        raise ModelError(f"{unknown[0]}: {name!r} has no such option; allowed: {', '.join(allowed) or 'none'}."
-                         f"{nearest(unknown[0], allowed)}")
     try:
-        full = meta.options.model_validate({**preset.model_dump(), **options})
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{place}: {first['msg'].removeprefix('Value error, ').removeprefix('Input ')}; "
-                         f"found {first['input']!r}") from None
-    changed = {k: v for k, v in full.model_dump(mode="json").items() if v != preset.model_dump(mode="json")[k]}
-    return full, changed
+        return validated(name, meta.options, meta.sizes[size] if size else {}, options)
+    except BadOption as error:
+        raise ModelError(str(error)) from None
 
 
 LEAST_TOKENS = 16

@@ -49,7 +49,7 @@ def table(frame: Frame) -> Table | None:
     found, identity = anchors(frame), notes.identity(frame)
     if not found:
         return None
-    return Table(f"Study {frame.study}: anchors on all training images of {frame.resolved.dataset}", COLUMNS,
+    return Table(f"Study {frame.study}: anchors on all training images of {frame.resolved.dataset_text}", COLUMNS,
                  tuple((*_row(one), *notes.rests_on([one.cell], identity)) for one in found), (), (
                      "An anchor has the band's own recipe, regime and budget, and trains on the validation part, too.",
                      "Below its band a baseline is too weak to be compared with; above it the band is too low.",

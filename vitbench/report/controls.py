@@ -26,7 +26,7 @@ def controls(frame: Frame) -> Table | None:
         return None
     identity = notes.identity(frame)
     values = {key: len({getattr(cell, key) for cell in found}) for key in ("regime", "budget")}
-    return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset}",
+    return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset_text}",
                  where_varied(COLUMNS, values),
                  tuple((*_row(cell, _origin(cell, grid)), *notes.rests_on([cell], identity)) for cell in found), (),
                  _footer(frame))

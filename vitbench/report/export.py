@@ -36,7 +36,7 @@ _MEANING: dict[str, tuple[str, str]] = {
     "run_id": ("", "names the run: hash of everything that decides its numbers"),
     "study": ("", "study that asked for the run"),
     "label": ("", "the model's name in the study"),
-    "dataset": ("", "dataset and its version"),
+    "dataset": ("", "dataset with its version and options"),
     "model": ("", "model and its version"),
     "family": ("", "attention, convolution, hybrid or control"),
     "size": ("", "xs, s, m, l or xl; missing for models without sizes"),

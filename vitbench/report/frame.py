@@ -82,7 +82,7 @@ def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, ru
     record = found if isinstance(found, RunRecord) else None
     measured = _measure(record, rule) if record else {}
     return Row(
-        run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset, model=spec.model,
+        run_id=spec.run_id, study=study, label=run.label, dataset=spec.dataset_text, model=spec.model,
         family=resolved.models[run.label].family, size=spec.size, options=spec.options, share=run.spec.share,
         fraction=sum(counts.drawn) / sum(resolved.train_counts), drawn_images=sum(counts.drawn),
         train_images=sum(counts.train),

@@ -90,7 +90,7 @@ def caption(frame: Frame, found: tuple[Cell, ...]) -> str:
     """The study, its dataset, and the conditions that all cells share."""
     same = [f"{key} {value}" for key in ("regime", "budget", "setting")
             if len(values := {getattr(cell, key) for cell in found}) == 1 for value in values]
-    dataset = ", ".join(sorted({run.spec.dataset for run in frame.runs}))
+    dataset = ", ".join(sorted({run.spec.dataset_text for run in frame.runs}))
     return ", ".join([f"Study {frame.study}: test accuracy on {dataset}", *same])
 
 
@@ -113,7 +113,7 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
         f"lowest validation loss; {NONE} without validation. Both, and the seconds, are means over the runs that have "
         "them.",
     ]
-    lines += _sizes(found)
+    lines += _regimes(frame, found) + _sizes(found)
     if any(cell.gap_is_test_error for cell in found):
         lines.append(f"{GAP_IS_ERROR} Clean-train error is 0 in every run: the gap is the test error.")
     if any(cell.shared_device for cell in found):
@@ -129,6 +129,22 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
                  f"{', '.join(map(str, threads)) or 'none'}. vitbench {versions}; numerics {numerics}.")
     lines.append(f"Content SHA-256 {sha256}")
     return tuple(lines)
+
+
+def augmentation_of(frame: Frame, regime: str) -> str | None:
+    """What a regime did, from the card of a record; None where no run of it has one."""
+    cards = (record.card for record in frame.records.values() if record.spec.regime == regime)
+    card = next((card for card in cards if "augmentation" in card), None)
+    if card is None:
+        return None
+    smooths = "label smoothing" in str(card.get("regularisers"))
+    return f"{card['augmentation']}" + ("; with label smoothing, and stochastic depth where a model has it" * smooths)
+
+
+def _regimes(frame: Frame, found: tuple[Cell, ...]) -> list[str]:
+    """A line for each regime that does something to images."""
+    done = {regime: augmentation_of(frame, regime) for regime in dict.fromkeys(cell.regime for cell in found)}
+    return [f"Regime {regime}: {text}." for regime, text in done.items() if text]
 
 
 def _data(frame: Frame) -> list[str]:
@@ -149,7 +165,19 @@ def _sizes(found: tuple[Cell, ...]) -> list[str]:
         if cell.size is not None and count is not None and cell.family in MATCHED:
             params.setdefault(cell.size, {})[cell.label] = (cell.family, count)
     return [_size(size, models) for size, models in params.items()
-            if {family for family, _ in models.values()} == set(MATCHED)]
+            if {family for family, _ in models.values()} == set(MATCHED)] + _matched_on_macs(found)
+
+
+def _matched_on_macs(found: tuple[Cell, ...]) -> list[str]:
+    """Which attention and convolution models take as many multiply-adds: a headline needs such a pair, too (18)."""
+    macs = {family: {cell.label: count for cell in found if cell.family == family and (count := cell.constant("macs"))}
+            for family in MATCHED}
+    attention, convolution = (macs[family] for family in MATCHED)
+    if not attention or not convolution:
+        return []
+    pairs = [f"{a} and {c}" for (a, x), (c, y) in product(attention.items(), convolution.items())
+             if max(x, y) / min(x, y) - 1 <= MATCH]
+    return [f"Matched on MACs within {percent(MATCH)} %, of attention and convolution: {'; '.join(pairs) or 'none'}."]
 
 
 def _size(size: str, models: dict[str, tuple[str, int]]) -> str:

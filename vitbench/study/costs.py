@@ -48,7 +48,7 @@ def kind_of(spec: RunSpec, device: str, *, shared: bool) -> str:
     """What decides a run's rates: not its seed, share or budget."""
     recipe = spec.recipe
     options = " ".join(f"{key}={canonical_json(value)}" for key, value in sorted(spec.options.items()))
-    parts = [f"{spec.model}:{spec.size or ''}", options, spec.dataset, spec.regime,
+    parts = [f"{spec.model}:{spec.size or ''}", options, spec.dataset_text, spec.regime,
              f"batch {recipe.batch_size} {recipe.precision} {recipe.optimizer}",
              f"{device} {'shared' if shared else 'alone'}",
              *(f"{name}={digest[:16]}" for name, digest in sorted(spec.plugins.items()))]

@@ -1,5 +1,6 @@
 """A study's results folder: its study.yaml, its definite names, and what changed since it was last run."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from vitbench.config import BadStudy, Mistake, Study, load
 from vitbench.config.strict_yaml import YamlRefused, parse
 from vitbench.expansion import expand
 from vitbench.grid import Resolved, Run, by_priority, distinct
-from vitbench.record import Failure, RunRecord
+from vitbench.record import DamagedRecord, Failure, ForeignRecord, RunRecord
 from vitbench.registry import PluginError, load_plugin, nearest, plugin_sha256
 from vitbench.report.frame import Frame, build
 from vitbench.store import ResultStore, StoreError, write_atomically
@@ -74,6 +75,26 @@ class StudyFolder:
         """Runs that have not ended, in the order in which they are done."""
         ended = self.ended()
         return [run for run in self.in_order() if run.pending or run.spec.run_id not in ended]
+
+    def refuse_other_images(self, sha256: str) -> None:
+        """Raise StoreError where an earlier run of the study saw a dataset of another content than `sha256`.
+
+        One record tells: no run was ever added to others of another content.
+        """
+        record = next(self._records(), None)
+        if record is not None and record.data.dataset_sha256 != sha256:
+            raise StoreError(f"{self.resolved.dataset_text} has other images than run {record.run_id} of this study "
+                             f"saw: SHA-256 {sha256}, then {record.data.dataset_sha256}. What makes them has changed "
+                             "since, vitbench or NumPy: take the versions that the record names, or another --results "
+                             "folder")
+
+    def _records(self) -> Iterator[RunRecord]:
+        """Of the study's runs; those that are not whole are passed over."""
+        for run_id in sorted(self.store.ids() & {run.spec.run_id for run in self.runs if not run.pending}):
+            with contextlib.suppress(DamagedRecord, ForeignRecord):
+                found = self.store.read(run_id)
+                if isinstance(found, RunRecord):
+                    yield found
 
     def remarks(self) -> list[str]:
         """What a user of this study should know beside its runs."""

@@ -4,8 +4,8 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from vitbench import datasets
 from vitbench.cost import ModelCost
-from vitbench.datasets import DATASETS
 from vitbench.grid import Resolved, Run, counts_of
 from vitbench.spec import split_version
 from vitbench.study.costs import Costs, kind_of
@@ -26,7 +26,8 @@ class Expected:
 
 def image_bytes(resolved: Resolved) -> int:
     """Bytes of one image as a worker holds it, uint8."""
-    image = DATASETS.get(split_version(resolved.dataset)[0]).meta.image
+    meta, _ = datasets.resolve(split_version(resolved.dataset)[0], resolved.dataset_options)
+    image = meta.image
     return image.channels * image.size**2
 
 

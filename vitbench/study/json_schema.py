@@ -8,6 +8,7 @@ from vitbench.claims import CLAIMS
 from vitbench.config import Study
 from vitbench.datasets import DATASETS
 from vitbench.models import MODELS, ModelMeta
+from vitbench.spec import Frozen
 
 Schema = dict[str, Any]
 
@@ -27,12 +28,13 @@ def study_schema() -> Schema:
                "maxProperties": 1}
     schema["$defs"]["BudgetEntry"] = {"description": budget.pop("description"), "anyOf": [one_key, budget]}
     schema["$defs"]["ModelEntry"] = _model_entry(entry)
-    schema["properties"]["dataset"]["examples"] = list(DATASETS.shipped())
+    schema["$defs"]["DatasetEntry"] = _dataset_entry(schema["$defs"]["DatasetEntry"])
     schema["properties"]["claims"]["items"]["examples"] = list(CLAIMS.shipped())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "vitbench study",
             "oneOf": [_given("fractions"), _given("images_per_class")],
             "if": {"properties": {"plugins": {"maxItems": 0}}},  # true of a study without the key
-            "then": {"properties": {"dataset": {"enum": list(DATASETS.shipped())},
+            "then": {"properties": {"dataset": {"anyOf": [{"enum": list(DATASETS.shipped())}, {
+                "type": "object", "properties": {"name": {"enum": list(DATASETS.shipped())}}}]},
                                     "claims": {"items": {"enum": list(CLAIMS.shipped())}},
                                     "models": {"items": {"anyOf": [{"type": "string", **_shipped_short()}, {
                                         "type": "object", "properties": {"name": _shipped_name()}}]}}}}}
@@ -81,8 +83,27 @@ def _model_entry(entry: Schema) -> Schema:
         "type": "object", "properties": own, "required": ["name"], "allOf": of_shipped}]}
 
 
+def _dataset_entry(entry: Schema) -> Schema:
+    """A name, or a mapping whose options stand beside it; those of shipped datasets are known."""
+    own = entry["properties"]
+    own["name"]["examples"] = list(DATASETS.shipped())
+    of_shipped = []
+    for name in DATASETS.shipped():
+        options = _properties(DATASETS.get(name).meta.options)
+        inside = {"properties": options, "additionalProperties": False}
+        of_shipped.append({"if": {"properties": {"name": {"const": name}}}, "then": {
+            "properties": {"name": True, "options": inside, **options}, "additionalProperties": False}})
+    return {"description": entry["description"], "anyOf": [{"type": "string", "examples": list(DATASETS.shipped())}, {
+        "type": "object", "properties": own, "required": ["name"], "allOf": of_shipped}]}
+
+
+def _properties(options: type[Frozen]) -> Schema:
+    found: Schema = options.model_json_schema(schema_generator=_Untitled).get("properties", {})
+    return found
+
+
 def _options(own: Schema, meta: ModelMeta) -> Schema:
-    options = meta.options.model_json_schema(schema_generator=_Untitled).get("properties", {})
+    options = _properties(meta.options)
     size = {"enum": list(meta.sizes)} if meta.sizes else {"type": "null"}
     inside = {"properties": options, "additionalProperties": False}
     return {"properties": {**dict.fromkeys(own, True), "size": size, "options": inside, **options},

@@ -1,27 +1,30 @@
 """Datasets and subsets that records name, as this machine has them: checked, or refused with the reason."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from vitbench import subset
-from vitbench.datasets import DATASETS, Arrays, DatasetError, DatasetMeta, load
+from vitbench.datasets import DEFAULTS, Arrays, DatasetError, DatasetMeta, load, resolve
 from vitbench.datasets._variant import test_labels
 from vitbench.metrics.classification import Labels
 from vitbench.registry import UnknownName
-from vitbench.spec import RunSpec, named_version, split_version
+from vitbench.spec import RunSpec, named_version, split_version, with_options
 from vitbench.streams import Streams
 
 Share = tuple[str | None, int | None]  # fraction, images a class
 
 
-def dataset_of(versioned: str) -> tuple[DatasetMeta, Arrays]:
+def dataset_of(versioned: str, options: Mapping[str, Any] = DEFAULTS) -> tuple[DatasetMeta, Arrays]:
     """Declaration and arrays of 'digits@1'. Raises DatasetError where it cannot be had in this version."""
     name, _ = split_version(versioned)
     try:
-        meta = DATASETS.get(name).meta
+        meta, _ = resolve(name, options)
     except UnknownName as error:
         raise DatasetError(f"{error} Where it is a plug-in of the study, add --allow-plugins") from None
     here = named_version(name, meta.version)
     if here != versioned:
         raise DatasetError(f"the records name dataset {versioned}; this version of vitbench has {here}")
-    return meta, load(name)
+    return meta, load(name, options)
 
 
 class Data:
@@ -32,32 +35,37 @@ class Data:
         self._labels: dict[tuple[str, str], Labels] = {}
         self._subsets: dict[tuple[str, Share, int], subset.Subset] = {}
 
-    def dataset(self, versioned: str) -> tuple[DatasetMeta, Arrays]:
+    def dataset(self, versioned: str, options: Mapping[str, Any] = DEFAULTS) -> tuple[DatasetMeta, Arrays]:
         """As `dataset_of`."""
-        if versioned not in self._datasets:
+        named = with_options(versioned, options)
+        if named not in self._datasets:
             try:
-                self._datasets[versioned] = dataset_of(versioned)
+                self._datasets[named] = dataset_of(versioned, options)
             except DatasetError as error:
-                self._datasets[versioned] = error
+                self._datasets[named] = error
             except Exception as error:  # a dataset of a user's own may raise anything
-                self._datasets[versioned] = DatasetError(f"dataset {versioned} cannot be read: {error}")
-        found = self._datasets[versioned]
+                self._datasets[named] = DatasetError(f"dataset {named} cannot be read: {error}")
+        found = self._datasets[named]
         if isinstance(found, DatasetError):
             raise found
         return found
 
+    def of(self, spec: RunSpec) -> tuple[DatasetMeta, Arrays]:
+        """The dataset of a run. Raises DatasetError."""
+        return self.dataset(spec.dataset, spec.dataset_options)
+
     def test_labels(self, spec: RunSpec) -> Labels:
         """Labels of the test images that a run is judged on. Raises DatasetError."""
-        key = spec.dataset, spec.data.duplicates
+        key = spec.dataset_text, spec.data.duplicates
         if key not in self._labels:
-            self._labels[key] = test_labels(self.dataset(spec.dataset)[1], spec.data)
+            self._labels[key] = test_labels(self.of(spec)[1], spec.data)
         return self._labels[key]
 
-    def subset(self, versioned: str, share: Share, seed: int) -> subset.Subset:
+    def subset(self, versioned: str, options: Mapping[str, Any], share: Share, seed: int) -> subset.Subset:
         """Drawn as a run draws it. Raises DatasetError, or EmptyClass for a share that nothing can be drawn for."""
-        key = versioned, share, seed
+        key = with_options(versioned, options), share, seed
         if key not in self._subsets:
-            meta, arrays = self.dataset(versioned)
+            meta, arrays = self.dataset(versioned, options)
             wanted = subset.counts(meta.train_counts, fraction=share[0], images_per_class=share[1])
             rng = Streams(subset=seed, init=0, order=0, augment=0).subset_rng()
             self._subsets[key] = subset.draw(arrays.train_labels, wanted, rng)

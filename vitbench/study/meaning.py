@@ -1,20 +1,25 @@
 """The second pass over a study: what its names and numbers mean for this dataset and these models."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from vitbench import subset
+from vitbench import datasets, subset
 from vitbench.claims import CLAIMS
 from vitbench.config import BadStudy, Loaded, Mistake, ModelEntry, Study, mistake
 from vitbench.config.bands import Band, band_for, bands
-from vitbench.datasets import DATASETS, DatasetMeta
+from vitbench.datasets import DatasetMeta
 from vitbench.expansion import expand, recipe_of
 from vitbench.grid import BadSelection, ModelFacts, Resolved, select
 from vitbench.models import MODELS, ModelError, resolve
+from vitbench.options import BadOption
+from vitbench.regimes import ForbiddenRegime, applied
 from vitbench.registry import PluginError, UnknownName, load_plugin, nearest
-from vitbench.spec import named_version
+from vitbench.spec import named_version, with_options
 from vitbench.study.beside import control_mistakes
+from vitbench.study.memory import allowed_bytes
+from vitbench.units import byte_text
 
 
 def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
@@ -29,15 +34,16 @@ def resolved(loaded: Loaded, *, import_plugins: bool) -> tuple[Study, Resolved]:
     else:
         mistakes += _plugin_mistakes(loaded.plugin_files())
     told = {m.path for m in mistakes}
-    dataset, models, second = _meaning(loaded, study)
+    data, models, second = _meaning(loaded, study)
     second = [m for m in second if m.path not in told]
     # An unknown name may be one that a plug-in should have had: what is wrong with that is told instead.
     mistakes = mistakes + [m for m in second if not m.unknown_name] or second
-    if mistakes or dataset is None:
+    if mistakes or data is None:
         raise BadStudy(loaded.source, mistakes)
-    versioned = named_version(study.dataset, dataset.version)
-    anchors, anchor_mistakes = _bands(study, versioned, models)
-    names = Resolved(dataset=versioned, bands=anchors, train_counts=dataset.train_counts,
+    dataset, options = data
+    versioned = named_version(study.dataset.name, dataset.version)
+    anchors, anchor_mistakes = _bands(study, with_options(versioned, options), models)
+    names = Resolved(dataset=versioned, dataset_options=options, bands=anchors, train_counts=dataset.train_counts,
                      test_images=sum(dataset.test_counts), num_classes=dataset.num_classes, models=models,
                      plugins=loaded.plugin_hashes(), split=dataset.split, duplicates=dataset.duplicates)
     mistakes = anchor_mistakes + control_mistakes(study, names)
@@ -68,13 +74,12 @@ def _bands(study: Study, dataset: str, models: dict[str, ModelFacts]) -> tuple[d
     return found, mistakes
 
 
-def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str, ModelFacts], list[Mistake]]:
-    dataset, models, mistakes = None, {}, []
-    try:
-        dataset = DATASETS.get(study.dataset).meta
-        mistakes += _share_mistakes(study, dataset)
-    except UnknownName as error:
-        mistakes.append(_unknown("dataset", study.dataset, error))
+Data = tuple[DatasetMeta, dict[str, Any]]  # and the options that differ from the dataset's own
+
+
+def _meaning(loaded: Loaded, study: Study) -> tuple[Data | None, dict[str, ModelFacts], list[Mistake]]:
+    data, mistakes = _data(study)
+    dataset, models = data[0] if data else None, {}
     for position, entry in zip(loaded.kept_models, study.models, strict=True):
         place = f"models[{position}]"
         try:
@@ -91,7 +96,31 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[DatasetMeta | None, dict[str
             CLAIMS.get(name)
         except UnknownName as error:
             mistakes.append(_unknown(f"claims[{position}]", name, error))
-    return dataset, models, mistakes
+    return data, models, mistakes
+
+
+def _data(study: Study) -> tuple[Data | None, list[Mistake]]:
+    name = study.dataset.name
+    try:
+        dataset, options = datasets.resolve(name, study.dataset.options)
+    except UnknownName as error:
+        return None, [_unknown("dataset", name, error)]
+    except BadOption as error:
+        option, _, message = str(error).partition(": ")
+        return None, [Mistake(f"dataset.{option}", message)]
+    return (dataset, options), [*_size_mistakes(name, dataset), *_share_mistakes(study, dataset),
+                                *_regime_mistakes(study, dataset)]
+
+
+def _size_mistakes(name: str, dataset: DatasetMeta) -> list[Mistake]:
+    """A dataset that has no room in memory: it is built there."""
+    image, images = dataset.image, sum(dataset.train_counts) + sum(dataset.test_counts)
+    needed, allowed = images * image.channels * image.size**2, allowed_bytes()
+    if needed <= allowed:
+        return []
+    return [Mistake("dataset.images" if "images" in dataset.options.model_fields else "dataset",
+                    f"{name!r} with {images:,} images of {image.size} x {image.size} x {image.channels} takes "
+                    f"{byte_text(needed)}, and {byte_text(allowed)} of memory may be used")]
 
 
 def _unknown(place: str, name: str, error: UnknownName) -> Mistake:
@@ -125,6 +154,16 @@ def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:
             load_plugin(path)
         except PluginError as error:
             mistakes.append(Mistake(f"plugins[{position}]", str(error)))
+    return mistakes
+
+
+def _regime_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
+    mistakes = []
+    for position, regime in enumerate(study.regimes):
+        try:
+            applied(regime, dataset.keeps_labels, dataset.image)
+        except ForbiddenRegime as error:
+            mistakes.append(Mistake(f"regimes[{position}]", str(error)))
     return mistakes
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from vitbench.cost import ModelCost
 from vitbench.environment import memory_bytes, memory_limit_bytes
 from vitbench.grid import Resolved, Run, counts_of
-from vitbench.study.forecast import SHARED_BYTES, Expected, peak_bytes
+from vitbench.study.forecast import SHARED_BYTES, Expected, image_bytes, peak_bytes
 from vitbench.units import byte_text
 
 
@@ -19,15 +19,17 @@ def allowed_bytes() -> int:
 
 
 def least_bytes(run: Run, counted: ModelCost, resolved: Resolved) -> int:
-    """Memory that a run needs at the very least: weights, gradients, the optimiser's averages, half the activations.
+    """Memory that a run needs at the very least: images, weights, gradients, the optimiser's averages, half the
+    activations.
 
     Half, because of a normalisation and the activation function after it one output is kept.
     """
+    images = (sum(counts_of(run, resolved).drawn) + resolved.test_images) * image_bytes(resolved)
     recipe = run.spec.recipe
     averages = 2 if recipe.optimizer == "adamw" else 1
     batch = recipe.batch(sum(counts_of(run, resolved).train))
     width = 2 if recipe.precision == "bf16" else 4  # of activations; weights are kept in float32
-    return SHARED_BYTES + 4 * (2 + averages) * counted.params + width * counted.activations * batch // 2
+    return SHARED_BYTES + images + 4 * (2 + averages) * counted.params + width * counted.activations * batch // 2
 
 
 def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str, ModelCost],

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vitbench.datasets import DatasetMeta
 from vitbench.grid import Run, distinct
 from vitbench.metrics import METRICS, MetricError, compute, kept
 from vitbench.metrics.classification import Labels
@@ -37,13 +36,13 @@ def add_metric(folder: StudyFolder, name: str) -> Added:
     if name in COLUMNS:
         raise MetricError(f"metric {name!r} has the name of a column of `vitbench export`; choose another")
     data, added = Data(), Added()
-    meta, _ = data.dataset(folder.resolved.dataset)
+    _, arrays = data.dataset(folder.resolved.dataset, folder.resolved.dataset_options)
     for run in distinct(run for run in folder.runs if not run.pending):
-        _add(folder, run, name, meta, data.test_labels(run.spec), added)
+        _add(folder, run, name, arrays.sha256, data.test_labels(run.spec), added)
     return added
 
 
-def _add(folder: StudyFolder, run: Run, name: str, meta: DatasetMeta, labels_I: Labels, added: Added) -> None:
+def _add(folder: StudyFolder, run: Run, name: str, sha256: str, labels_I: Labels, added: Added) -> None:
     run_id, place = run.spec.run_id, folder.store.runs / run.spec.run_id
     try:
         ended = folder.store.read(run_id)
@@ -54,7 +53,7 @@ def _add(folder: StudyFolder, run: Run, name: str, meta: DatasetMeta, labels_I: 
         elif _is_there(place, name, ended):
             added.there.append(run_id)
         else:
-            kept.write(place, _value(folder, name, ended, meta, labels_I))
+            kept.write(place, _value(folder, name, ended, sha256, labels_I))
             added.computed.append(run_id)
     except KeyError:
         added.to_do.append(run_id)
@@ -73,10 +72,10 @@ def _is_there(place: Path, name: str, ended: RunRecord) -> bool:
     return (found.version, found.plugin_sha256) == (entry.meta.version, entry.plugin_sha256)
 
 
-def _value(folder: StudyFolder, name: str, ended: RunRecord, meta: DatasetMeta, labels_I: Labels) -> kept.MetricValue:
-    if ended.data.dataset_sha256 != meta.sha256:
-        raise DamagedRecord(f"its record names a dataset of SHA-256 {ended.data.dataset_sha256}; {ended.spec.dataset} "
-                            f"has {meta.sha256}")
+def _value(folder: StudyFolder, name: str, ended: RunRecord, sha256: str, labels_I: Labels) -> kept.MetricValue:
+    if ended.data.dataset_sha256 != sha256:
+        raise DamagedRecord(f"its record names a dataset of SHA-256 {ended.data.dataset_sha256}; "
+                            f"{ended.spec.dataset_text} has {sha256}")
     logits_IC = folder.store.logits_IC(ended)
     assert ended.predictions_sha256 is not None
     return value_of(name, compute(name, logits_IC, labels_I), ended.predictions_sha256)

@@ -15,7 +15,7 @@ from vitbench.metrics.classification import correct
 from vitbench.metrics.registry import Value
 from vitbench.record import Failure, RunRecord, pack_hits
 from vitbench.registry import UnknownName
-from vitbench.spec import exact_decimal
+from vitbench.spec import exact_decimal, with_options
 from vitbench.streams import Streams
 from vitbench.study.findings import Check, NotKept, Stored, listed
 from vitbench.study.labelled import Data, Share
@@ -46,9 +46,10 @@ def _of_runs(kind: str, look: Callable[[Stored, Data, RunRecord], str | None], s
 
 def _dataset_fault(_: Stored, data: Data, record: RunRecord) -> str | None:
     """The record's dataset is the declared one, and its counts follow from the share."""
-    meta, _arrays = data.dataset(record.spec.dataset)
-    if record.data.dataset_sha256 != meta.sha256:
-        return f"names a dataset of SHA-256 {record.data.dataset_sha256}; {record.spec.dataset} has {meta.sha256}"
+    meta, arrays = data.of(record.spec)
+    if record.data.dataset_sha256 != arrays.sha256:
+        return (f"names a dataset of SHA-256 {record.data.dataset_sha256}; {record.spec.dataset_text} has "
+                f"{arrays.sha256}")
     counts = subset.counts(meta.train_counts, fraction=record.spec.fraction,
                            images_per_class=record.spec.images_per_class)
     counts = counts.refitted() if record.spec.refit else counts
@@ -62,7 +63,7 @@ def _dataset_fault(_: Stored, data: Data, record: RunRecord) -> str | None:
 def _resolved_fault(stored: Stored, data: Data) -> str | None:
     """What tables take from resolved.json is what the dataset declares and the records hold."""
     resolved = stored.folder.resolved
-    meta, _ = data.dataset(resolved.dataset)
+    meta, _ = data.dataset(resolved.dataset, resolved.dataset_options)
     expected = {"train_counts": meta.train_counts, "test_images": sum(meta.test_counts),
                 "num_classes": meta.num_classes, "split": resolved.split and meta.split,
                 "duplicates": resolved.duplicates and meta.duplicates}
@@ -80,7 +81,7 @@ def _differing(expected: dict[str, Any], found: dict[str, Any]) -> str | None:
 def _subset_fault(stored: Stored, data: Data, record: RunRecord) -> str | None:
     """The record's subset is the one that its dataset, share and seed give, and its index file is there."""
     share, seed = (record.spec.fraction, record.spec.images_per_class), Streams.of(record.spec).subset
-    derived = data.subset(record.spec.dataset, share, seed).sha256
+    derived = data.subset(record.spec.dataset, record.spec.dataset_options, share, seed).sha256
     if derived != record.data.subset:
         return f"names subset {record.data.subset}; share {record.spec.share} and seed {seed} give {derived}"
     if not (stored.folder.store.folder / "subsets" / f"{derived}.json").is_file():
@@ -92,7 +93,7 @@ def _index_files(stored: Stored, data: Data) -> Check:
     """Each file under subsets/ lists what its name says and what its dataset, share and seed give."""
     check, named = Check("index files"), dict[str, dict[str, str]]()
     for run_id, record in stored.records.items():
-        named.setdefault(record.data.subset, {})[run_id] = record.spec.dataset
+        named.setdefault(record.data.subset, {})[run_id] = record.spec.dataset_text
     for path in sorted((stored.folder.store.folder / "subsets").glob("[!.]*.json")):
         by = named.get(path.stem, {})
         check.judge(f"subsets/{path.name} (of run {listed(by or ['none'])})",
@@ -104,18 +105,20 @@ def _index_files(stored: Stored, data: Data) -> Check:
 def _index_fault(data: Data, path: Path, datasets: set[str]) -> str | None:
     try:
         content = json.loads(path.read_bytes())
-        dataset, share, seed = str(content["dataset"]), str(content["share"]), int(content["seed"])
+        dataset, options = str(content["dataset"]), dict(content.get("dataset_options", {}))
+        share, seed, named = str(content["share"]), int(content["seed"]), with_options(dataset, options)
         wanted = _share(share)
         indices = np.array([*content["train"], *content["validation"]], dtype=np.int64) if "train" in content else None
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return "is no index file"
     if content["sha256"] != path.stem or (indices is not None and subset.sha256_of(np.sort(indices)) != path.stem):
         return "does not hash to its name"
-    if datasets and dataset not in datasets:
-        return f"is of dataset {dataset}, and its records of {listed(sorted(datasets))}"
-    derived = data.subset(dataset, wanted, seed)
-    if content != subset.index_file(derived, dataset, share, seed, sum(data.dataset(dataset)[0].train_counts)):
-        return f"is not what dataset {dataset}, share {share} and seed {seed} give"
+    if datasets and named not in datasets:
+        return f"is of dataset {named}, and its records of {listed(sorted(datasets))}"
+    derived = data.subset(dataset, options, wanted, seed)
+    total = sum(data.dataset(dataset, options)[0].train_counts)
+    if content != subset.index_file(derived, dataset, share, seed, total, options=options):
+        return f"is not what dataset {named}, share {share} and seed {seed} give"
     return None
 
 
@@ -137,7 +140,7 @@ def _predictions_fault(stored: Stored, data: Data, record: RunRecord) -> str | N
     logits_IC = _logits(stored, record)
     labels_I = data.test_labels(record.spec)
     if len(labels_I) != len(logits_IC):
-        return f"has logits of {len(logits_IC):,} images; {record.spec.dataset} has {len(labels_I):,} test images"
+        return f"has logits of {len(logits_IC):,} images; {record.spec.dataset_text} has {len(labels_I):,} test images"
     with np.errstate(all="ignore"):
         derived = {"test_loss": cross_entropy(logits_IC, labels_I), "test_accuracy": accuracy(logits_IC, labels_I)}
     wrong = [f"final {name} {found} where {value:.10g} follows" for name, value in derived.items()

@@ -11,10 +11,10 @@ from vitbench import datasets
 from vitbench.config.tuning import Params
 from vitbench.record import Execution
 from vitbench.search import Trial
-from vitbench.spec import RunSpec, split_version
+from vitbench.spec import RunSpec
 from vitbench.subset import Subset
 from vitbench.training.module import Point, metrics_of
-from vitbench.training.run import classifier, drawn, fit, prepare_torch
+from vitbench.training.run import classifier, drawn, fit, loaded, prepare_torch
 from vitbench.training.schedule import curve_points
 
 
@@ -70,7 +70,7 @@ def try_one(spec: RunSpec, place: Execution, *, number: int, params: Params, fol
                      rungs=tuple(halving.reached) if halving else (), seconds=round(time.perf_counter() - started, 3))
 
     prepare_torch(place)
-    arrays = datasets.load(split_version(spec.dataset)[0]).without_test()
+    arrays = loaded(spec).without_test()
     judged = []
     try:
         for part in held_out(spec, arrays.train_labels, folds):

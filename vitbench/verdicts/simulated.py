@@ -130,7 +130,7 @@ def _row(run: Run, facts: Resolved, expected: Expected, accuracy: float, rng: np
     clean_train = float(rng.binomial(train, expected.clean_train_accuracy)) / train
     params = PARAMS.get(spec.size or "s")
     return Row(
-        run_id=spec.run_id, study="simulated", label=run.label, dataset=spec.dataset, model=spec.model,
+        run_id=spec.run_id, study="simulated", label=run.label, dataset=spec.dataset_text, model=spec.model,
         family=facts.models[run.label].family, size=spec.size, options=spec.options, share=spec.share,
         fraction=sum(counts.drawn) / sum(TRAIN_COUNTS), drawn_images=sum(counts.drawn), train_images=train,
         val_images=sum(counts.validation), test_images=TEST_IMAGES, seed=spec.seed, regime=spec.regime,

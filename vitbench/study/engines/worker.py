@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vitbench import datasets
+from vitbench.config import DatasetEntry
 from vitbench.config.tuning import Params
 from vitbench.cost import ModelCost
 from vitbench.live import LiveFile
@@ -20,7 +21,7 @@ from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.search import Trial
-from vitbench.spec import RunSpec
+from vitbench.spec import Regime, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.place import Machine
 
@@ -64,8 +65,8 @@ def _tell(answer: Connection, what: object) -> None:
         answer.send(what)
 
 
-def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
-            answer: Connection) -> None:
+def inspect(dataset: DatasetEntry, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
+            regimes: tuple[Regime, ...], answer: Connection) -> None:
     """In a worker: answers with a Machine, or with the exception that says why no run can start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
@@ -75,26 +76,34 @@ def inspect(dataset: str, plugins: tuple[Path, ...], models: dict[str, tuple[str
         for path in plugins:
             load_plugin(path)
         began = time.monotonic()
-        _load(dataset)
+        sha256 = _load(dataset)
         seconds, devices = time.monotonic() - began, torch.cuda.device_count()
         _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models),
-                              seconds))
+                              seconds, sha256, {regime: _picture(dataset, regime) for regime in regimes}))
     except (datasets.DatasetError, PluginError, UnfitModels) as error:
         _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
 
 
-def _load(dataset: str) -> None:
+def _picture(dataset: DatasetEntry, regime: Regime) -> bytes:
+    from vitbench.training.pictures import picture
+
+    return picture(dataset, regime)
+
+
+def _load(dataset: DatasetEntry) -> str:
     try:
-        datasets.load(dataset)
+        return datasets.load(dataset.name, dataset.options).sha256
     except datasets.DatasetError:
         raise
     except Exception as error:
-        raise datasets.DatasetError(f"dataset {dataset!r} cannot be read: {type(error).__name__}: {error}") from error
+        raise datasets.DatasetError(f"dataset {dataset.name!r} cannot be read: {type(error).__name__}: "
+                                    f"{error}") from error
 
 
-def _tried(dataset: str, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
+def _tried(dataset: DatasetEntry, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
     """Costs by label. Raises UnfitModels."""
-    data, costs, unfit = datasets.DATASETS.get(dataset).meta, {}, {}
+    data, _ = datasets.resolve(dataset.name, dataset.options)
+    costs, unfit = {}, {}
     for label, (name, size, options) in models.items():
         try:
             costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
