@@ -10,6 +10,7 @@ import pytest
 from tests.report.factory import Found, Resolved, Run, augmented, failure, frame, record, study
 from vitbench.record import DamagedRecord, RunRecord
 from vitbench.report import notes, render, tables
+from vitbench.report.cells import content_sha256
 from vitbench.report.frame import Frame
 from vitbench.report.html import page
 from vitbench.spec import Duplicates
@@ -270,3 +271,13 @@ def test_added_seeds_are_told_below_the_table() -> None:
     made = replace(frame(), exploratory="Seeds were added.")
     assert "Seeds were added." in render.markdown(tables.summary(made))
     assert "Seeds were added." in render.html(tables.summary(made))
+
+
+def test_the_hash_follows_what_the_study_says_of_its_records() -> None:
+    plain = frame()
+    others = [replace(plain, margin=0.02), replace(plain, exploratory="Seeds were added."),
+              frame(study(fit={"time_harm": 0.02})),
+              frame(study(models=["token_transformer:xs", {"name": "convnet", "size": "xs", "label": "cnn"}]))]
+    hashes = {content_sha256(of) for of in (plain, *others)}
+    assert len(hashes) == 5
+    assert content_sha256(frame()) == content_sha256(plain)

@@ -54,6 +54,13 @@ def test_a_search_cut_at_every_trial_is_the_one_that_was_not(tmp_path: Path, sam
         assert params["weight_decay"] in (0, 0.05)
 
 
+def test_ends_that_are_whole_numbers_hold_what_lies_between_where_the_recipe_takes_it(tmp_path: Path) -> None:
+    of = tuning(space={"weight_decay": {"low": 0, "high": 1}, "learning_rate": SPACE["learning_rate"]})
+    decays = {params["weight_decay"] for params in asked(tmp_path / "a", of)}
+    assert len(decays) == 12
+    assert not decays <= {0, 1}
+
+
 def test_searches_of_two_names_are_others(tmp_path: Path) -> None:
     assert asked(tmp_path / "a", tuning(), name="a") != asked(tmp_path / "a", tuning(), name="b")
 

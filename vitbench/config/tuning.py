@@ -15,7 +15,7 @@ Choice = bool | int | float | str
 
 
 class Range(Frozen):
-    """From `low` to `high`, evenly or evenly in the logarithm; whole numbers where both ends are."""
+    """From `low` to `high`, evenly or evenly in the logarithm; whole numbers where the recipe takes no others."""
 
     low: int | float
     high: int | float
@@ -28,11 +28,6 @@ class Range(Frozen):
         if self.log and self.low <= 0:
             raise ValueError(f"low should be above 0 where log is true; found {self.low}")
         return self
-
-    @property
-    def whole(self) -> bool:
-        """True for a range of whole numbers."""
-        return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 Choices = Annotated[list[Choice], Field(min_length=2, max_length=100)]

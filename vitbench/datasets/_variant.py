@@ -53,7 +53,7 @@ def noisy_labels(labels_N: UInt8, share: float, num_classes: int, rng: np.random
     return np.where(wrong_N, other_N, labels_N).astype(labels_N.dtype)
 
 
-def test_labels(arrays: Arrays, variant: DataVariant) -> UInt8:
+def labels_of_test(arrays: Arrays, variant: DataVariant) -> UInt8:
     """Labels of the test images that a run of this variant is judged on, in their order."""
     return arrays.test_labels[_new(arrays)] if variant.duplicates == "masked" else arrays.test_labels
 

@@ -166,7 +166,8 @@ def _cell(frame: Frame, runs: list[Run], rows: dict[tuple[str, str, str, str], R
 
 
 def content_sha256(frame: Frame) -> str:
-    """Names what a table or figure rests on: SHA-256 over sorted run ids, each with its record's hash.
+    """Names what a table or figure rests on: SHA-256 over sorted run ids, each with its record's hash, and over what
+    the study says of them: labels and controls, margin, constants of the fit state, bands, and looks.
 
     A failed run stands with the hash of its reason, a run without a result as `missing` or `excluded`.
     """
@@ -177,4 +178,6 @@ def content_sha256(frame: Frame) -> str:
     stands |= {run_id: record.sha256 for run_id, record in frame.records.items()}
     stands |= {"/".join((one.setting, *one.condition)): sha256_json(one.model_dump(mode="json"))
                for one in frame.searches}
-    return sha256_json(sorted(stands.items()))
+    said = [sorted(run.key for run in frame.runs), frame.margin, frame.rule.model_dump(), frame.exploratory,
+            {label: band.model_dump(mode="json") for label, band in frame.resolved.bands.items()}]
+    return sha256_json([sorted(stands.items()), said])

@@ -25,6 +25,7 @@ class Frame:
     records: dict[str, RunRecord]  # by run id, for curves
     runs: tuple[Run, ...]  # the whole grid, in its order
     resolved: Resolved
+    rule: FitRule  # constants of the fit state
     exploratory: str | None = None  # why no verdict on it is more than that (protocol rule 22)
     margin: float = 0.01  # difference of accuracy that matters, as the study says
     searches: tuple[Search, ...] = ()  # of the study's tuning
@@ -73,7 +74,7 @@ def build(study: str, runs: Iterable[Run], read: Callable[[str], RunRecord | Fai
         if isinstance(found, RunRecord):
             records[run_id] = found
         rows.append(row(study, run, found, resolved, rule))
-    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved)
+    return Frame(study, tuple(rows), tuple(missing), excluded, records, grid, resolved, rule)
 
 
 def row(study: str, run: Run, found: RunRecord | Failure, resolved: Resolved, rule: FitRule) -> Row:

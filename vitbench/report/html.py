@@ -92,7 +92,6 @@ def _policy(scripts: dict[str, str]) -> str:
 
 
 def _data(frame: Frame, found: tuple[Cell, ...]) -> dict[str, Any]:
-    whole, frame = frame, frame.main
     by_condition = {condition: of_condition(frame, condition) for condition in conditions(frame)}
     return {
         "accuracy": {c: {"wide": accuracy(frame, condition=c),
@@ -104,7 +103,7 @@ def _data(frame: Frame, found: tuple[Cell, ...]) -> dict[str, Any]:
         "overfitting": {f"{quantity},{axis}": overfitting_form(frame, quantity, axis)
                         for quantity in ("accuracy", "loss") for axis in ("log", "linear")},
         "cells": [_curves(frame, cell) for cell in found],
-        "tuning": {"spec": best_of_k(whole), "text": best_of_k_text(whole)} if whole.searches else None,
+        "tuning": {"spec": best_of_k(frame), "text": best_of_k_text(frame)} if frame.searches else None,
     }
 
 

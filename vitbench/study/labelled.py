@@ -5,7 +5,7 @@ from typing import Any
 
 from vitbench import subset
 from vitbench.datasets import DEFAULTS, Arrays, DatasetError, DatasetMeta, load, resolve
-from vitbench.datasets._variant import test_labels
+from vitbench.datasets._variant import labels_of_test
 from vitbench.metrics.classification import Labels
 from vitbench.registry import UnknownName
 from vitbench.spec import RunSpec, named_version, split_version, with_options
@@ -58,7 +58,7 @@ class Data:
         """Labels of the test images that a run is judged on. Raises DatasetError."""
         key = spec.dataset_text, spec.data.duplicates
         if key not in self._labels:
-            self._labels[key] = test_labels(self.of(spec)[1], spec.data)
+            self._labels[key] = labels_of_test(self.of(spec)[1], spec.data)
         return self._labels[key]
 
     def subset(self, versioned: str, options: Mapping[str, Any], share: Share, seed: int) -> subset.Subset:

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from vitbench.config.tuning import Params, Range, Tuning
 from vitbench.search import Trial
-from vitbench.spec import sha256_json
+from vitbench.spec import Recipe, sha256_json
 
 STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "diverged": TrialState.FAIL,
           "failed": TrialState.FAIL}
@@ -120,7 +120,7 @@ class Asker:
             # A sequence of points is walked from its beginning; other samplers are new at each trial.
             asks = len(trials) + 1 if self._tuning.sampler == "qmc" else 1
             found = [study.ask(self._distributions).params for _ in range(asks)][-1]
-        return {key: _rounded(found[key], of) for key, of in self._tuning.dimensions.items()}
+        return {key: _rounded(key, found[key], of) for key, of in self._tuning.dimensions.items()}
 
     def _frozen(self, trial: Trial) -> FrozenTrial:
         return create_trial(params=trial.params, distributions=self._distributions, value=self._value(trial),
@@ -132,7 +132,7 @@ class Asker:
 
     @property
     def _distributions(self) -> dict[str, BaseDistribution]:
-        return {key: _distribution(of) for key, of in self._tuning.dimensions.items()}
+        return {key: _distribution(key, of) for key, of in self._tuning.dimensions.items()}
 
     def tell(self, trial: Trial) -> None:
         """Keep what became of a trial: first its record, then the sampler's share of it."""
@@ -155,15 +155,20 @@ def _key(number: int) -> str:
     return f"trial {number}"
 
 
-def _distribution(dimension: Any) -> BaseDistribution:
+def _whole(key: str) -> bool:
+    """Of the recipe's key, not of the range's ends: 0 to 1 of weight decay holds more than 0 and 1."""
+    return Recipe.model_fields[key].annotation is int
+
+
+def _distribution(key: str, dimension: Any) -> BaseDistribution:
     if not isinstance(dimension, Range):
         return CategoricalDistribution(list(dimension))
-    if dimension.whole:
+    if _whole(key):
         return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
     return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
 
 
-def _rounded(value: Any, dimension: Any) -> Any:
-    if not isinstance(dimension, Range) or dimension.whole:
+def _rounded(key: str, value: Any, dimension: Any) -> Any:
+    if not isinstance(dimension, Range) or _whole(key):
         return value
     return min(max(float(f"{value:.{DIGITS}g}"), float(dimension.low)), float(dimension.high))

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from dataclasses import dataclass
@@ -116,8 +117,16 @@ def _tried(dataset: DatasetEntry, models: dict[str, tuple[str, str | None, dict[
 
 def _ready(visible: str | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what ends
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if visible is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible
+
+
+def _end_with(server: int) -> None:
+    """End this process once its fork server is gone: the driver was killed, and nobody waits for the answer."""
+    while os.getppid() == server:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _load_plugins(task: Task | TrialTask) -> None:
@@ -133,7 +142,6 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
 
     spec, started = task.spec, datetime.now(UTC)
     live = LiveFile(task.folder / "live", spec.run_id)
-    server = os.getppid()
     steps = 0
 
     def on_start(total: int) -> None:
@@ -142,8 +150,6 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
         live.update(0, total)
 
     def on_point(point: Any) -> None:
-        if os.getppid() != server:  # the driver is gone, and its fork server with it
-            os._exit(1)
         live.update(point.step, steps, train_loss=point.train_loss, val_loss=point.val_loss,
                     test_loss=point.test_loss)
 
