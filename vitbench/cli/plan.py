@@ -17,6 +17,7 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 from vitbench.study.memory import allowed_bytes
 from vitbench.study.plan import ModelPlan, Plan, plan, planned_placement
+from vitbench.study.resolution import LEAST_PAIRS
 from vitbench.units import byte_text, duration
 
 
@@ -82,8 +83,8 @@ def _sentences(folder: StudyFolder, found: Plan) -> list[str]:
     if found.trials:
         lines.append(f"{found.trials:,} tuning trials to do, in {len(folder.searches)} searches")
     if found.unmeasured:
-        lines.append(f"never measured here: {', '.join(found.unmeasured)}; `vitbench plan --probe` measures a few "
-                     "steps")
+        lines.append(f"never measured here: {', '.join(found.unmeasured)}; `vitbench plan STUDY --probe` measures a "
+                     "few steps")
     elif totals.to_do and found.seconds is not None and found.peak_memory_bytes is not None:
         lines.append(f"forecast: {duration(found.seconds)} with {found.workers} at a time on {found.device}, "
                      f"{byte_text(found.peak_memory_bytes)} of memory")
@@ -91,7 +92,10 @@ def _sentences(folder: StudyFolder, found: Plan) -> list[str]:
             lines.append(f"that does not fit: {byte_text(allowed_bytes())} of memory may be used; take fewer --workers")
     seeds = len(folder.study.seeds)
     if seeds < FEW_SEEDS:
-        lines.append(f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on none is")
-    lines.append(found.resolution.sentence if found.resolution else
-                 "which differences these seeds can show: say --deviation, or run a part of the study first")
+        lines.append("1 seed: no cell will have an interval" if seeds == 1 else
+                     f"{seeds} seeds: every interval will be marked 'few seeds'; from {FEW_SEEDS} on none is")
+    if seeds > 1:  # else there is no difference that they could show
+        lines.append(found.resolution.sentence if found.resolution else
+                     "which differences these seeds can show: say --deviation, or run a part of the study first "
+                     f"(two models, {LEAST_PAIRS} seeds)")
     return lines

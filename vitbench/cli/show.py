@@ -18,6 +18,10 @@ from vitbench.study.progress import STATES, counts, trials
 SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",
          "test_accuracy": "test acc. % [95 %]", "gap": "gap", "time_harm": "time harm", "fit_state": "fit state",
          "seconds": "seconds"}
+# The same of the table of tuning, and what of it stands in the full one alone.
+TUNING = {"quartiles": "quartiles, %", "default_accuracy": "default %", "tuned_accuracy": "tuned % [95 %]",
+          "difference": "difference [95 %]"}
+FULL_ALONE = ("trials", "validation", "edge", "val_accuracy", "best_of_1", "best_of_5", "best_of_all")
 
 
 def print_table(console: Console, frame: Frame) -> None:
@@ -27,7 +31,9 @@ def print_table(console: Console, frame: Frame) -> None:
                             if column.key in SHORT or (column.shown and column.key in ("regime", "budget", "setting"))})
     for other in beside(frame):
         console.print(f"\n{other.caption}")
-        _print(console, other, {column.key: column.title for column in other.columns if column.shown})
+        short = TUNING if any(column.key == "quartiles" for column in other.columns) else {}
+        _print(console, other, {column.key: short.get(column.key, column.title) for column in other.columns
+                                if column.shown and not (short and column.key in FULL_ALONE)})
 
 
 def _print(console: Console, table: Table, titles: dict[str, str]) -> None:
@@ -36,7 +42,7 @@ def _print(console: Console, table: Table, titles: dict[str, str]) -> None:
     for i in places:
         column = table.columns[i]
         grid.add_column(Text(titles[column.key]), justify="right" if column.numeric else "left",
-                        no_wrap=len(titles) > len(SHORT) // 2 and column.key in SHORT)
+                        overflow="fold", no_wrap=len(titles) > len(SHORT) // 2 and column.key in SHORT)
     for row in table.rows:
         grid.add_row(*(Text(row[i].text) for i in places))
     console.print(grid)

@@ -118,7 +118,8 @@ class StudyFolder:
         if folder is None:
             known = sorted(p.parent.name for p in results.glob("*/study.yaml"))
             raise BadStudy(study, [Mistake("", f"no results in {results}; there are: {', '.join(known) or 'none'}."
-                                               f"{nearest(study, known)} `vitbench run` makes them")])
+                                               f"{nearest(study, known)} `vitbench run` makes them; --results names "
+                                               "another folder")])
         if (folder / "runs").is_file():  # else every run would count as missing
             raise StoreError(f"{folder / 'runs'} is a file; it should be the folder that holds the study's runs")
         loaded = load(folder / "study.yaml")
