@@ -17,7 +17,7 @@ from vitbench.report.cells import anchor_cells, cells, control_cells
 from vitbench.report.controls import controls
 from vitbench.report.frame import Frame, build
 from vitbench.report.ranking import ranking
-from vitbench.report.saturation import budget_limited, factors_checked
+from vitbench.report.saturation import budget_limited
 from vitbench.report.tables import summary
 from vitbench.report.tuning import trials, tuning
 from vitbench.report.wording import MINUS
@@ -97,7 +97,7 @@ def test_a_cell_that_a_longer_schedule_changes_is_marked_budget_limited() -> Non
     limited = budget_limited(found)
     assert {key[0] for key in limited} == {"convnet:xs"}
     assert set(limited.values()) == {"budget-limited: x2 +3.0, x4 +3.0"}
-    assert factors_checked(found) == [2, 4]
+    assert "here x2, x4, in the cells that a control repeats" in summary(found).footer[0]
     notes = dict(zip(column(summary(found), "label"), column(summary(found), "notes"), strict=True))
     assert "budget-limited" in notes["convnet:xs"]
     assert "budget-limited" not in notes["token_transformer:xs"]

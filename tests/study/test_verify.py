@@ -190,3 +190,13 @@ def test_a_stream_set_apart_is_derived_from_its_own_seed(folder: StudyFolder) ->
     shutil.copytree(folder.store.runs / run_id, folder.store.runs / spec.run_id)
     replace_record(folder, spec.run_id, crossed)
     assert faults(folder) == {}
+
+
+def test_a_study_whose_names_are_of_other_data_is_told_and_its_table_left_alone(folder: StudyFolder) -> None:
+    path = folder.store.folder / "resolved.json"
+    path.write_text(path.read_text().replace('"digits@1"', '"digitz@1"', 1))
+    opened = StudyFolder.open(folder.name, folder.store.folder.parent)
+    checks = checked(opened)
+    assert any("resolved.json: names digitz@1, and study.yaml digits" in fault for fault in checks["datasets"].faults)
+    assert checks["table"].faults == []
+    assert any("resolved.json is at fault" in why for why in checks["table"].unchecked)

@@ -17,9 +17,12 @@ def budget_limited(frame: Frame) -> dict[CellKey, str]:
     return {key: f"budget-limited: {', '.join(changes)}" for key, changes in found.items()}
 
 
-def factors_checked(frame: Frame) -> list[int]:
-    """The factors by which the study's controls lengthen budgets."""
-    return sorted({factor for factor, _, _ in _lengthened(frame)})
+def footer(frame: Frame) -> list[str]:
+    """What was checked, for below the table; nothing where no control lengthens a budget."""
+    factors = sorted({factor for factor, _, _ in _lengthened(frame)})
+    return [f"Budget-limited: mean accuracy changes by more than {percent(frame.margin)} points where the schedule is "
+            f"made longer, here {', '.join(f'x{factor}' for factor in factors)}, in the cells that a control repeats. "
+            "Other cells were not checked."] if factors else []
 
 
 def _lengthened(frame: Frame) -> list[tuple[int, Cell, Cell]]:

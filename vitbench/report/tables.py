@@ -7,6 +7,7 @@ from vitbench.report.cells import Cell, cells
 from vitbench.report.frame import Frame
 from vitbench.report.render import Column, Entry, Table, plain, word
 from vitbench.report.saturation import budget_limited
+from vitbench.report.saturation import footer as saturation_footer
 from vitbench.report.tuning import marks as tuning_marks
 from vitbench.report.wording import NONE, interval_text, percent, short_count
 
@@ -41,7 +42,8 @@ def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
                   *notes.rests_on([cell], identity))
                  for cell, number in zip(found, numbers, strict=True))
     return Table(notes.caption(frame, found), (*columns, *_LAST), rows,
-                 (*(note for note in badly if note), *notes.excluded(frame)), notes.footer(frame, found))
+                 (*(note for note in badly if note), *notes.excluded(frame)),
+                 (*saturation_footer(frame), *notes.footer(frame, found)))
 
 
 Fill = Callable[[Cell], Entry]

@@ -15,7 +15,7 @@ from vitbench.metrics.classification import correct
 from vitbench.metrics.registry import Value
 from vitbench.record import Failure, RunRecord, pack_hits
 from vitbench.registry import UnknownName
-from vitbench.spec import exact_decimal, with_options
+from vitbench.spec import exact_decimal, split_version, with_options
 from vitbench.streams import Streams
 from vitbench.study.findings import Check, NotKept, Stored, listed
 from vitbench.study.labelled import Data, Share
@@ -63,6 +63,8 @@ def _dataset_fault(_: Stored, data: Data, record: RunRecord) -> str | None:
 def _resolved_fault(stored: Stored, data: Data) -> str | None:
     """What tables take from resolved.json is what the dataset declares and the records hold."""
     resolved = stored.folder.resolved
+    if others := names_other_data(stored):
+        return others
     meta, _ = data.dataset(resolved.dataset, resolved.dataset_options)
     expected = {"train_counts": meta.train_counts, "test_images": sum(meta.test_counts),
                 "num_classes": meta.num_classes, "split": resolved.split and meta.split,
@@ -71,6 +73,12 @@ def _resolved_fault(stored: Stored, data: Data) -> str | None:
                 if run.spec.run_id in stored.records}
     return (_differing(expected, dict(resolved))
             or _differing(families, {label: facts.family for label, facts in resolved.models.items()}))
+
+
+def names_other_data(stored: Stored) -> str | None:
+    """Where resolved.json and study.yaml disagree on the dataset, and so on which runs are the study's."""
+    named, wanted = stored.folder.resolved.dataset, stored.folder.study.dataset.name
+    return None if split_version(named)[0] == wanted else f"names {named}, and study.yaml {wanted}"
 
 
 def _differing(expected: dict[str, Any], found: dict[str, Any]) -> str | None:

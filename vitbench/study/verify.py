@@ -127,6 +127,8 @@ def _table(stored: Stored) -> Check:
 
 def _table_fault(stored: Stored) -> str | None:
     folder = stored.folder
+    if rederive.names_other_data(stored):
+        raise NotKept("resolved.json is at fault: what the table should be follows from it")
     try:
         found = folder.frame(read=stored.read)
     except ForeignRecord as error:
