@@ -69,6 +69,7 @@ class Tuner:
         searching = [_Searching(w.name, w.spec, w.folds, w.search, Asker(w.name, w.search.tuning, journal))
                      for w in {w.name: w for w in wanted}.values()]  # two labels may name one specification
         for one in searching:
+            one.asker.restore(one.search.trials)
             one.refresh()
             keep(self.folder / FOLDER, one.name, one.search)
         while True:
@@ -82,7 +83,7 @@ class Tuner:
             if not self.engine.busy:
                 break
             for end in self.engine.ended(timeout=0.5):
-                self._ended(next(one for one in searching if one.running and one.running.spec == end.spec), end)
+                self._ended(next(one for one in searching if one.running and one.running.spec is end.spec), end)
             self.tick(sum(len(one.search.trials) for one in searching),
                       sum(one.search.tuning.trials for one in searching))
 
