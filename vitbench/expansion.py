@@ -92,8 +92,8 @@ def _controlled(control: Control, default: list[Run]) -> list[Run]:
         first = min(run.spec.seed for run in chosen)
         chosen = [run for run in chosen if run.spec.seed == first]  # seeds give way to the design's own
         return [_crossed(control, run, streams) for run in chosen for streams in control.crossed.combinations()]
-    return [Run(run.label, run.setting, _changed(run.spec, **_changes(control, run.spec)), control.name)
-            for run in chosen]
+    return [Run(run.label, run.setting, _changed(run.spec, **_changes(control, run.spec)), control.name,
+                control.budget_factor or 1) for run in chosen]
 
 
 def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Run:
     setting: str  # default, or tuned; of several searches tuned, tuned:2, ...
     spec: RunSpec
     control: str = MAIN  # the control that asks for it, or `anchor`
+    factor: int = 1  # by which the control lengthens the budget of the cell that it repeats
     pending: bool = False  # its cell is not tuned yet: `spec` stands in for one that is not known
 
     @property

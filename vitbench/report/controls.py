@@ -32,13 +32,11 @@ def controls(frame: Frame) -> Table | None:
 
 
 def _origin(cell: Cell, grid: tuple[Cell, ...]) -> Cell | None:
-    """The cell of the grid that the control changes: of the same budget, or of the one that it makes longer."""
-    alike = [other for other in grid if (other.label, other.share, other.regime, other.setting)
-             == (cell.label, cell.share, cell.regime, cell.setting)]
-    unit, amount = cell.runs[0].spec.budget.unit, cell.runs[0].spec.budget.amount
-    shorter = [other for other in alike if other.runs[0].spec.budget.unit == unit
-               and amount % other.runs[0].spec.budget.amount == 0]
-    return max(shorter, key=lambda other: other.runs[0].spec.budget.amount, default=None)
+    """The cell of the grid that the control changes, or whose budget it makes longer."""
+    first = cell.runs[0]
+    unit, amount = first.spec.budget.unit, first.spec.budget.amount // first.factor
+    return next((other for other in grid if other.key == (cell.label, cell.share, cell.regime, f"{unit}:{amount}",
+                                                          cell.setting)), None)
 
 
 def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
