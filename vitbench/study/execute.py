@@ -152,5 +152,6 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         if work.searches and not summary.stopped:
             driver.tune(work.searches)
         if work.pending:
-            driver.waiting = 0
-            driver.drive(_Work.of(folder.again(), choose, options, display).todo)
+            again = _Work.of(folder.again(), choose, options, display)
+            driver.waiting = len(again.pending)  # of searches that were stopped, or in which nothing gave a number
+            driver.drive(again.todo)
