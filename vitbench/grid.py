@@ -27,8 +27,8 @@ class Run:
     setting: str  # default, or tuned; of several searches tuned, tuned:2, ...
     spec: RunSpec
     control: str = MAIN  # the control that asks for it, or `anchor`
-    factor: int = 1  # by which the control lengthens the budget of the cell that it repeats
     pending: bool = False  # its cell is not tuned yet: `spec` stands in for one that is not known
+    origin: "Condition | None" = None  # of a control: the default cell that it repeats
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -131,7 +131,10 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
         known = _known(runs, key)
         for value in values - set(known):
             raise BadSelection(f"{key}={value}: this study has {', '.join(known) or 'none'}.{nearest(value, known)}")
-    return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    found = [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    if runs and not found:
+        raise BadSelection(f"{only!r}: runs of the study match each part of it, and none matches all of them")
+    return found
 
 
 def _pairs(only: str, runs: list[Run]) -> Iterator[tuple[str, str]]:

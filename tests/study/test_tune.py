@@ -35,7 +35,7 @@ class _Engine:
 
     def ended(self, timeout: float) -> Iterator[Ended]:
         task = self.tasks.pop()
-        yield Ended(task.spec, "done", None, 1.0, Trial(number=task.number, params=task.params, state="done",
+        yield Ended(task, "done", None, 1.0, Trial(number=task.number, params=task.params, state="done",
                                                         val_accuracy=0.5, val_loss=1.0, seconds=1.0))
 
 
