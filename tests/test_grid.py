@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from vitbench.config import Study
 from vitbench.expansion import expand, recipe_of
-from vitbench.grid import ModelFacts, Resolved, Run, by_priority, select
+from vitbench.grid import BadSelection, ModelFacts, Resolved, Run, by_priority, select
 from vitbench.spec import Recipe
 
 CHOICES: dict[str, Any] = {
@@ -145,3 +145,14 @@ def test_priority_puts_runs_first_and_loses_none() -> None:
     assert {share for _, share in first[4:12]} == {"0.29"}
     assert [r.spec.seed for r in runs[:4]] == [3, 3, 1, 1]  # seed by seed within each
     assert sorted(r.spec.run_id for r in runs) == sorted(r.spec.run_id for r in plain)
+
+
+def test_a_name_with_commas_can_be_selected() -> None:
+    grid = {"name": "g", "grid": {"warmup": [0, 0.2], "momentum": [0, 0.5]}}
+    models = ({"name": "linear", "label": "a, b"}, {"name": "linear", "label": "a"})
+    runs = runs_of(study(controls=(grid,), models=models))
+    found = select(runs, "control=g: warmup=0, momentum=0.5, model=a, b,seed=3")
+    assert {(r.control, r.label, r.spec.seed) for r in found} == {("g: warmup=0, momentum=0.5", "a, b", 3)}
+    assert {r.label for r in select(runs, "model=a,seed=3")} == {"a"}
+    with pytest.raises(BadSelection, match="'warm=0': write key=value"):
+        select(runs, "model=a,warm=0")

@@ -21,7 +21,7 @@ def expand(study: Study, resolved: Resolved, outcomes: Outcomes | None = None) -
     default = default_runs(study, resolved)
     found = default + list(_tuned(study, default, outcomes or {}))
     for control in (variant for one in study.controls for variant in one.variants()):
-        found += _controlled(control, default)
+        found += controlled(control, default)
     return found + list(_Grid(study, resolved).anchors())
 
 
@@ -89,7 +89,7 @@ def _changed(spec: RunSpec, **values: Any) -> RunSpec:
     return RunSpec.model_validate(spec.model_dump() | values)
 
 
-def _controlled(control: Control, default: list[Run]) -> list[Run]:
+def controlled(control: Control, default: list[Run]) -> list[Run]:
     """The chosen default runs with the control's change. Raises BadSelection, or ValidationError for a wrong value."""
     chosen = select(default, control.only)
     if control.crossed is not None:

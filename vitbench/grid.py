@@ -1,7 +1,7 @@
 """The runs of a study: how they are named, chosen and put into order."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from vitbench import subset
 from vitbench.config.bands import Band
-from vitbench.config.controls import MAIN
+from vitbench.config.controls import MAIN, NO_CONTROL
 from vitbench.registry import nearest
 from vitbench.spec import Duplicates, Frozen, RunSpec, exact_decimal, split_version, with_options
 
@@ -122,16 +122,13 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     if not only:
         return runs
     wanted: dict[str, set[str]] = {}
-    for part in only.split(","):
-        key, equals, value = (text.strip() for text in part.partition("="))
-        if not equals or key not in _ONLY:
-            raise BadSelection(f"{part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+    for key, value in _pairs(only, runs):
         if key == "fraction":
             with contextlib.suppress(ValueError):
-                value = exact_decimal(value)  # so that 0.10 finds 0.1
+                value = exact_decimal(value)  # noqa: PLW2901 - so that 0.10 finds 0.1
         wanted.setdefault(key, set()).add(value)
     for key, values in wanted.items():
-        known = sorted({_value(run, key) for run in runs} - {"None"})
+        known = _known(runs, key)
         for value in values - set(known):
             raise BadSelection(f"{key}={value}: this study has {', '.join(known) or 'none'}.{nearest(value, known)}")
     found = [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
@@ -140,7 +137,27 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
     return found
 
 
+def _pairs(only: str, runs: list[Run]) -> Iterator[tuple[str, str]]:
+    """The keys and values of a selection. A comma may be part of a name, as in 'control=grid: warmup=0, momentum=0'."""
+    parts = only.split(",")
+    while parts:
+        part = parts.pop(0)
+        key, equals, value = (text.strip() for text in part.partition("="))
+        if not equals or key not in _ONLY:
+            raise BadSelection(f"{part!r}: write key=value with a key of {', '.join(_ONLY)}.{nearest(key, _ONLY)}")
+        known = _known(runs, key)
+        for more in range(len(parts), 0, -1):  # the longest name that there is
+            if (longer := ",".join([value, *parts[:more]]).strip()) in known:
+                value, parts = longer, parts[more:]
+                break
+        yield key, value
+
+
+def _known(runs: list[Run], key: str) -> list[str]:
+    return sorted({_value(run, key) for run in runs} - {"None"})
+
+
 def _value(run: Run, key: str) -> str:
     return str({"model": run.label, "fraction": run.spec.fraction, "images_per_class": run.spec.images_per_class,
                 "seed": run.spec.seed, "regime": run.spec.regime, "budget": run.budget,
-                "setting": run.setting, "control": run.control or "none"}[key])
+                "setting": run.setting, "control": run.control or NO_CONTROL}[key])

@@ -2,6 +2,7 @@ import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,6 +132,28 @@ def test_data_that_differ_from_the_declared_are_refused_with_both_checksums(
         load("digits")
     assert entry.meta.sha256 in str(caught.value)
     assert content_sha256(other) in str(caught.value)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"train_images": np.zeros((1437, 1, 8, 8))}, "train_images should be a NumPy array of uint8; found float64"),
+    ({"test_images": [0]}, "test_images should be a NumPy array of uint8; found list"),
+    ({"test_images": np.zeros((360, 1, 8, 7), np.uint8)}, r"shape \(360, 1, 8, 8\); found \(360, 1, 8, 7\)"),
+    ({"train_labels": np.zeros(9, np.uint8)}, r"train_labels should have the shape \(1437,\); found \(9,\)"),
+    ({"test_labels": np.zeros(360, np.uint8)}, r"test_counts are declared as \(36, .*labels have \(360, 0, "),
+    ({"test_labels": np.full(360, 10, np.uint8)}, "labels have .*, 360\\) images of class"),
+])
+def test_arrays_of_another_form_than_declared_are_refused_before_anything_is_kept(
+        cache: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str) -> None:
+    entry = DATASETS.get("digits")
+    good = entry.build()
+    assert isinstance(good, Arrays)
+    monkeypatch.setitem(DATASETS._entries, "digits", replace(entry, build=lambda: replace(good, **changes)))
+    with pytest.raises(DatasetError, match=message):
+        load("digits")
+    monkeypatch.setitem(DATASETS._entries, "digits", replace(entry, build=lambda: None))
+    with pytest.raises(DatasetError, match="should give Arrays; found NoneType"):
+        load("digits")
     assert not cache.exists()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitbench import datasets
-from vitbench.datasets import Arrays
+from vitbench.datasets import Arrays, DatasetError
 from vitbench.datasets._variant import noisy_labels, shuffled, varied
 from vitbench.spec import Budget, DataVariant, RunSpec
 from vitbench.streams import Streams
@@ -93,6 +93,12 @@ def test_masked_duplicates_leave_test_and_validation_without_training_images() -
     assert len(masked.test_labels) == 3
     assert parts.validation.tolist() == [6, 8, 9]
     assert parts.train.tolist() == list(range(6))
+
+
+def test_masking_every_test_image_is_an_error() -> None:
+    arrays = Arrays(DIGITS.train_images[:5], DIGITS.train_labels[:5], DIGITS.train_images[:2], DIGITS.train_labels[:2])
+    with pytest.raises(DatasetError, match="leaves none of the 2 test images"):
+        seen(DataVariant(duplicates="masked"), arrays=arrays, chosen=Subset(np.arange(4), np.arange(4, 5)))
 
 
 @pytest.mark.parametrize("share", [1, -0.1, "nan", "1.0", True])

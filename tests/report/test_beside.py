@@ -68,6 +68,12 @@ def test_missing_runs_leave_a_ranking_without_a_word() -> None:
     assert column(table, "flips") == [None]
 
 
+def test_one_model_alone_has_no_comparison_to_correct_for() -> None:
+    table = ranking(frame(study(**TWO_BUDGETS, models=["linear"])), "budget")
+    assert table is not None
+    assert table.footer[0].startswith("No two models stand under two values of the budget")
+
+
 def test_every_row_names_the_runs_that_it_is_made_from() -> None:
     found = frame(study(**TWO_BUDGETS, controls=[{"name": "c", "recipe": {"warmup": 0}}]), crossing)
     grid, beside_it = ([run.spec.run_id for run in found.runs if bool(run.control) is of] for of in (False, True))
@@ -142,6 +148,18 @@ def test_controls_stand_beside_the_grid_and_never_in_it() -> None:
     assert column(table, "difference") == pytest.approx([-0.1, -0.1])
     assert column(table, "grid_accuracy") == pytest.approx([0.901, 0.901])
     assert "Beside them 6 of 6 runs of controls and anchors" in summary(found).footer[0]
+
+
+def test_a_lengthened_cell_stands_beside_the_one_that_it_lengthens_where_the_grid_has_its_budget_too() -> None:
+    def made(run: Run, facts: Resolved) -> RunRecord:
+        return record(run, facts, test_accuracy=run.spec.budget.amount / 2000)
+
+    table = controls(frame(study(fractions=[1], models=["linear"], budgets=[{"steps": 300}, {"steps": 600}],
+                                 controls=[{"name": "x2", "budget_factor": 2}]), made))
+    assert table is not None
+    assert column(table, "budget") == ["steps:600", "steps:1200"]
+    assert column(table, "grid_accuracy") == pytest.approx([0.15, 0.3])
+    assert column(table, "difference") == pytest.approx([0.15, 0.3])
 
 
 def test_a_crossed_design_has_a_mean_and_no_interval() -> None:

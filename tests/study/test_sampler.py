@@ -41,6 +41,15 @@ def asked(path: Path, of: Tuning, *, name: str = "s", anew: bool = False) -> lis
     return found
 
 
+def asked_for(path: Path, of: Tuning) -> list[dict[str, Any]]:
+    """The same of a space without a learning rate."""
+    one, found = asker(path, of), list[dict[str, Any]]()
+    while (trial := one.ask()) is not None:
+        found.append(dict(trial[1]))
+        one.tell(Trial(number=trial[0], params=trial[1], state="failed", seconds=1.0))
+    return found
+
+
 @pytest.mark.parametrize("sampler", ["random", "tpe", "qmc"])
 def test_a_search_cut_at_every_trial_is_the_one_that_was_not(tmp_path: Path, sampler: str) -> None:
     of = tuning(sampler=sampler)
@@ -116,6 +125,42 @@ def test_a_journal_damaged_in_its_middle_is_named_with_the_line(tmp_path: Path) 
     with pytest.raises(DamagedJournal, match="line 5: damaged"):
         open_journal(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"".join(lines)  # nothing is lost by looking
+
+
+@pytest.mark.parametrize("line", ["5", "[1, 2]", "{}", '{"op_code": 99, "worker_id": "x"}'])
+def test_lines_that_are_json_and_no_entries_are_a_damaged_journal(tmp_path: Path, line: str) -> None:
+    asked(tmp_path / "a", tuning(trials=3))
+    with (tmp_path / "a").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(DamagedJournal, match="damaged, its lines are not those that were written"):
+        open_journal(tmp_path / "a")
+
+
+def test_what_a_lost_or_cut_journal_held_is_told_again_and_not_tried_again(tmp_path: Path) -> None:
+    of = tuning(trials=5)
+    whole = asked(tmp_path / "a", of)
+    trials, lines = asker(tmp_path / "a", of).trials(), (tmp_path / "a").read_bytes().splitlines(keepends=True)
+    for kept in (0, 4, 9):
+        path = tmp_path / f"kept{kept}"
+        path.write_bytes(b"".join(lines[:kept]))
+        one = asker(path, of)
+        one.restore(trials[:4])
+        assert one.trials() == trials[:4]
+        assert one.ask() == (4, whole[4])
+
+
+def test_trials_that_the_search_would_not_ask_for_are_not_taken_into_its_journal(tmp_path: Path) -> None:
+    one = asker(tmp_path / "a", tuning())
+    with pytest.raises(DamagedJournal, match="would have asked for another; put the journal back"):
+        one.restore([judged(0, {"learning_rate": 0.05, "batch_size": 16, "weight_decay": 0})])
+    assert one.trials() == ()
+
+
+def test_a_range_of_a_key_that_is_no_whole_number_is_searched_between_whole_ends(tmp_path: Path) -> None:
+    of = tuning(space={"weight_decay": {"low": 0, "high": 1}, "batch_size": {"low": 1, "high": 64, "log": True}})
+    found = [(params["weight_decay"], params["batch_size"]) for params in asked_for(tmp_path / "a", of)]
+    assert sum(0 < decay < 1 for decay, _ in found) == 12
+    assert all(isinstance(batch, int) for _, batch in found)
 
 
 def test_failed_diverged_and_pruned_trials_count_and_are_kept(tmp_path: Path) -> None:

@@ -99,6 +99,11 @@ def _closing(console: Console, folder: StudyFolder, chosen: list[Run], summary: 
                       f"({wrong:+.0%})")
     for end in summary.failed:
         console.print(f"failed: {end.spec.run_id}: {end.reason} (vitbench logs {end.spec.run_id})")
+    for one in folder.searches:
+        if one.search.ended and one.search.best is None:
+            console.print(f"no trial of {', '.join((one.search.setting, *one.search.condition))} gave a number, so "
+                          "this cell has no runs; other values in tuning.space or more trials may give one (vitbench "
+                          f"trials {folder.name})")
     if summary.stopped:
         console.print(f"stopped: {summary.stopped}; {summary.left} runs are left, the same command goes on from here")
     console.print(f"report: {page}")

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from vitbench.spec import Frozen, printable
 
-MAIN, ANCHOR = "", "anchor"
-"""What runs of the grid itself and of the anchors bear in a control's place."""
+MAIN, ANCHOR, NO_CONTROL = "", "anchor", "none"
+"""What runs of the grid itself and of the anchors bear in a control's place, and what --only calls the first."""
 
 Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuning (protocol rule 11)
 CHANGES = ("data", "recipe", "grid", "budget_factor", "streams", "crossed")
@@ -17,6 +17,10 @@ CHANGES = ("data", "recipe", "grid", "budget_factor", "streams", "crossed")
 def _free(name: str) -> str:
     if name == ANCHOR:
         raise ValueError(f"Input should not be {ANCHOR!r}, which names the runs that are held against reference bands")
+    if name == NO_CONTROL:
+        raise ValueError(f"Input should not be {NO_CONTROL!r}, which names the runs of the grid itself")
+    if not name.strip():
+        raise ValueError("Input should have a character that shows")
     return name
 
 

@@ -119,9 +119,8 @@ def _validate(raw: dict[Any, Any]) -> tuple[Study | None, list[Mistake], tuple[i
     try:
         return _study(raw), [], positions
     except ValidationError as error:
-        errors = [e for e in error.errors() if e["type"] != "too_short" or not e["input"]]
-        mistakes = [mistake(e) for e in errors]
         places = [e["loc"] for e in error.errors()]
+        mistakes = [mistake(e) for e in error.errors() if e["type"] != "too_short" or not _within(e["loc"], places)]
     bad_models = {place[1] for place in places if place[:1] == ("models",) and len(place) > 1}
     bad_keys = {place[0] for place in places if place}
     rest = {**_STAND_INS, **{k: v for k, v in raw.items() if k not in bad_keys}}
@@ -136,6 +135,11 @@ def _validate(raw: dict[Any, Any]) -> tuple[Study | None, list[Mistake], tuple[i
         return None, mistakes, ()
 
 
+def _within(place: tuple[int | str, ...], places: Iterable[tuple[int | str, ...]]) -> bool:
+    """True if something inside `place` is wrong, too: a list is short, then, of what was refused."""
+    return any(len(other) > len(place) and other[:len(place)] == place for other in places)
+
+
 def dotted(place: Iterable[int | str]) -> str:
     """('models', 2, 'size') as models[2].size."""
     names = [p if isinstance(p, int) or p.isprintable() else repr(p) for p in place]
@@ -148,11 +152,13 @@ def mistake(error: "ErrorDetails", within: tuple[int | str, ...] = ()) -> Mistak
                            and (p != "unit" or error["type"] != "literal_error"))
     found = f"; found {_short(error['input'])}"
     if error["type"] == "extra_forbidden":
-        owner = next((p for p in reversed(place[:-1]) if isinstance(p, str)), "")
+        owner = next((p for p in reversed(place[:-1]) if p in _MODEL_AT), "")  # a range lies below a key of the recipe
         allowed = list(_MODEL_AT.get(owner, Study).model_fields)
         return Mistake(dotted(place), f"unknown key; allowed: {', '.join(allowed)}.{nearest(place[-1], allowed)}")
     if error["type"] == "too_short":
-        return Mistake(dotted(place), f"should have at least one entry{found}")
+        least = error["ctx"]["min_length"]
+        entries = "one entry" if least == 1 else f"{least} entries"
+        return Mistake(dotted(place), f"should have at least {entries}{found}")
     if error["type"] == "missing":
         return Mistake(dotted(place), "missing" + ("; every study needs it" if len(place) == 1 else ""))
     if error["type"] == "literal_error":

@@ -3,7 +3,7 @@
 from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
 from vitbench.spec import Frozen, Recipe
 
@@ -11,23 +11,52 @@ FIRST_SEED = 10_000
 """Tuning's own seeds begin here; those of a study's runs end below."""
 LEAST_VALIDATION = 100
 """Images: a choice made on fewer is mostly noise."""
-Choice = bool | int | float | str
+DIGITS = 4
+"""Of a sampled value: more would suggest an accuracy that no search has."""
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError("Input should be a finite number")
+    return value
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | str) else _finite(value)
+
+
+# Checked before the union, which would tell of each of its types apart.
+End = Annotated[int | float, BeforeValidator(_finite, json_schema_input_type=int | float)]
+Choice = Annotated[bool | int | float | str, BeforeValidator(_plain, json_schema_input_type=bool | int | float | str)]
 
 
 class Range(Frozen):
-    """From `low` to `high`, evenly or evenly in the logarithm; whole numbers where the recipe takes no others."""
+    """From `low` to `high`, evenly or evenly in the logarithm; whole numbers where the key of the recipe is one."""
 
-    low: int | float
-    high: int | float
+    low: End
+    high: End
     log: bool = False
 
     @model_validator(mode="after")
     def _not_empty(self) -> "Range":
-        if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
+        if not self.low < self.high:
             raise ValueError(f"a range should rise from low to high; found low {self.low}, high {self.high}")
+        if not self.whole and rounded(self.low) == rounded(self.high):
+            raise ValueError(f"a range should hold two values of {DIGITS} digits; found low {self.low}, high "
+                             f"{self.high}")
         if self.log and self.low <= 0:
             raise ValueError(f"low should be above 0 where log is true; found {self.low}")
         return self
+
+    @property
+    def whole(self) -> bool:
+        """True for a range of whole numbers."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+def rounded(value: float) -> float:
+    """`value` to DIGITS digits."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 Choices = Annotated[list[Choice], Field(min_length=2, max_length=100)]
@@ -75,6 +104,14 @@ class Tuning(Frozen):
                     raise ValueError(f"{key!r} is no key of the recipe; allowed: {', '.join(allowed)}."
                                      f"{nearest(key, allowed)}")
         return space
+
+    @field_validator("space")
+    @classmethod
+    def _of_the_keys_kind(cls, space: dict[str, Dimension]) -> dict[str, Dimension]:
+        """A weight decay from 0 to 1 is searched between them, too, though both ends are whole."""
+        return {key: Range(low=float(of.low), high=float(of.high), log=of.log)
+                if isinstance(of, Range) and of.whole and Recipe.model_fields[key].annotation is not int else of
+                for key, of in space.items()}
 
     @property
     def dimensions(self) -> dict[str, Dimension]:

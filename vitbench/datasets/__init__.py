@@ -159,11 +159,35 @@ def load(name: str, options: Mapping[str, Any] = DEFAULTS) -> Arrays:
     return arrays
 
 
+def _contradiction(meta: DatasetMeta, arrays: object) -> str | None:
+    """Where what was built is not of the declared form, number of images or classes."""
+    if not isinstance(arrays, Arrays):
+        return f"it should give Arrays; found {type(arrays).__name__}"
+    image = meta.image.channels, meta.image.size, meta.image.size
+    for split, counts in (("train", meta.train_counts), ("test", meta.test_counts)):
+        images, labels = getattr(arrays, f"{split}_images"), getattr(arrays, f"{split}_labels")
+        for part, array, shape in ((f"{split}_images", images, (sum(counts), *image)),
+                                   (f"{split}_labels", labels, (sum(counts),))):
+            if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
+                return f"{part} should be a NumPy array of uint8; found {getattr(array, 'dtype', type(array).__name__)}"
+            if array.shape != shape:
+                return f"{part} should have the shape {shape}; found {array.shape}"
+        found = tuple(map(int, np.bincount(labels, minlength=len(counts))))
+        if found != counts:
+            return f"{split}_counts are declared as {counts}; the labels have {found} images of class 0, 1, ..."
+    return None
+
+
 def build(name: str, options: Mapping[str, Any] = DEFAULTS) -> Arrays:
-    """The dataset as its plug-in gives it: nothing is checked, no cache is read. Raises what `resolve` raises."""
-    entry = DATASETS.get(name)
+    """The dataset as its plug-in gives it: no cache is read, and no more is checked than shapes, types and counts.
+
+    Raises DatasetError, and what `resolve` raises.
+    """
+    entry, (meta, _) = DATASETS.get(name), resolve(name, options)
     full, _ = validated(name, entry.meta.options, {}, options)
     arrays = cast(Arrays, entry.build(*([] if entry.meta.options is NoOptions else [full])))
+    if why := _contradiction(meta, arrays):
+        raise DatasetError(f"dataset {name!r} is not what it declares: {why}")
     return replace(arrays, sha256=content_sha256(arrays))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from vitbench.datasets import Arrays, UInt8
+from vitbench.datasets import Arrays, DatasetError, UInt8
 from vitbench.spec import DataVariant
 from vitbench.streams import Streams
 from vitbench.subset import Subset
@@ -67,6 +67,9 @@ def _new(arrays: Arrays) -> np.ndarray:
 def _without_known(arrays: Arrays, chosen: Subset) -> tuple[Arrays, Subset]:
     """Without test images that the training split holds and validation images that the training part holds."""
     part, new = {arrays.train_images[i].tobytes() for i in chosen.train}, _new(arrays)
+    if not new.any():
+        raise DatasetError(f"duplicates: masked leaves none of the {len(new):,} test images, for the training split holds "
+                           "them all; use kept")
     unseen = np.array([arrays.train_images[i].tobytes() not in part for i in chosen.validation], dtype=bool)
     return (replace(arrays, test_images=arrays.test_images[new], test_labels=arrays.test_labels[new]),
             Subset(chosen.train, chosen.validation[unseen]))

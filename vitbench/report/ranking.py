@@ -79,6 +79,9 @@ def _listed(texts: list[str]) -> Entry:
 
 
 def _footer(frame: Frame, axis: Axis, comparisons: int) -> tuple[str, ...]:
+    if not comparisons:
+        return (f"No two models stand under two values of the {axis}: there is nothing to compare.",
+                *notes.cited(frame))
     return (
         f"Flips: the paired difference of two models, in points, excludes 0 on one side under one {axis} and on the "
         f"other side under another, at level 1 - .05/{comparisons} ({comparisons} comparisons), both differences at "

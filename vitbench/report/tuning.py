@@ -120,7 +120,7 @@ def dimension_text(dimension: object) -> str:
     if isinstance(dimension, list):
         return ", ".join(map(str, dimension))
     low, high, log = dimension.low, dimension.high, dimension.log  # type: ignore[attr-defined]
-    return f"{low} to {high}{' (log)' if log else ''}"
+    return f"{low:g} to {high:g}{' (log)' if log else ''}"
 
 
 TRIAL_COLUMNS = (

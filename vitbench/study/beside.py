@@ -7,8 +7,9 @@ from pydantic import ValidationError
 from vitbench.config import Mistake, Study, mistake
 from vitbench.config.controls import Control
 from vitbench.config.tuning import LEAST_VALIDATION, Range, Tuning
-from vitbench.expansion import default_runs
+from vitbench.expansion import controlled, default_runs
 from vitbench.grid import BadSelection, Resolved, Run, carved, select
+from vitbench.registry import nearest
 from vitbench.spec import Budget, DataVariant, Recipe
 
 
@@ -18,7 +19,7 @@ def control_mistakes(study: Study, names: Resolved) -> list[Mistake]:
     found, names_before = list[Mistake](), set[str]()
     for position, control in enumerate(study.controls):
         place = f"controls[{position}]"
-        of_this = list(_of_control(place, control, study, default))
+        of_this = list(_of_control(place, control, study, default)) or list(_without_effect(place, control, default))
         # Runs of two controls of one name would count as one cell's.
         for name in [] if of_this else [variant.name for variant in control.variants()]:
             if name in names_before:
@@ -46,6 +47,17 @@ def _of_control(place: str, control: Control, study: Study, default: list[Run]) 
         yield from (Mistake(f"{place}.budget_factor", one.message) for one in _refused(place, Budget, longer))
 
 
+def _without_effect(place: str, control: Control, default: list[Run]) -> Iterator[Mistake]:
+    """A control of runs that the grid has: its paired differences would be 0 and prove nothing. Streams may be held at
+    the only seed of a study that is cut short."""
+    if control.streams is not None:
+        if not control.streams.model_dump(exclude_none=True):
+            yield Mistake(f"{place}.streams", "should hold one of subset, init, order, augment; found none")
+    elif {run.spec.run_id for variant in control.variants() for run in controlled(variant, default)} <= {
+            run.spec.run_id for run in default}:
+        yield Mistake(place, "changes nothing: the study itself has these values")
+
+
 def _first(wrong: Iterable[Iterable[Mistake]]) -> list[Mistake]:
     """Of the values of one key the first that is wrong: the others would be so in the same words."""
     return next((found for each in wrong if (found := list(each))), [])
@@ -64,15 +76,16 @@ def _refused(place: str, schema: type[Recipe | DataVariant | Budget],
         schema.model_validate(values)
     except ValidationError as error:
         for one in error.errors():
+            key, allowed = one["loc"][-1], schema.model_fields
             yield mistake(one, (place,)) if one["type"] != "extra_forbidden" else Mistake(
-                f"{place}.{one['loc'][-1]}", f"unknown key; allowed: {', '.join(schema.model_fields)}")
+                f"{place}.{key}", f"unknown key; allowed: {', '.join(allowed)}.{nearest(key, allowed)}")
 
 
 def _of_tuning(study: Study, tuning: Tuning, names: Resolved, default: list[Run]) -> Iterator[Mistake]:
     yield from _selection("tuning.only", tuning.only, default)
     for key, dimension in tuning.space.items():
         ends = (dimension.low, dimension.high) if isinstance(dimension, Range) else dimension
-        if not isinstance(dimension, Range) and len(set(map(repr, ends))) < len(ends):
+        if not isinstance(dimension, Range) and len(set(ends)) < len(ends):
             yield Mistake(f"tuning.space.{key}", f"holds a value twice; found {list(ends)}")
         yield from _first(_refused("tuning.space", Recipe, study.recipe.model_dump() | {key: end}) for end in ends)
     if tuning.pruner == "halving" and tuning.validation != "holdout":

@@ -61,6 +61,10 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
     store.prepare()
     with store.locked():
         store.clean()
+        if any(not one.search.ended for one in folder.searches):
+            from vitbench.study.sampler import open_journal  # Optuna: half a second that most need not wait
+
+            open_journal(store.folder / FOLDER / JOURNAL)  # a damaged one is told before anything is written
         changes = folder.write(plugins)
         for change in changes:
             display.note(f"the study changed since its last run: {change}")
@@ -71,10 +75,6 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
         summary.already, summary.left = work.already, len(work.todo) + len(work.pending)
         if work.todo or work.searches:
             try:
-                if work.searches:
-                    from vitbench.study.sampler import open_journal  # Optuna: half a second that most need not wait
-
-                    open_journal(store.folder / FOLDER / JOURNAL)  # a damaged one is told before torch is loaded
                 # The copies in the results folder: an edit while the study runs changes no run of it.
                 copies = tuple(store.folder / "plugins" / path.name for path in plugins.values())
                 _start(folder, work, _Driving(copies, options, display, summary), choose)

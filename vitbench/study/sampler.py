@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,14 +14,14 @@ from optuna.samplers import BaseSampler, QMCSampler, RandomSampler, TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState, create_trial
+from pydantic import ValidationError
 
-from vitbench.config.tuning import Params, Range, Tuning
+from vitbench.config.tuning import Params, Range, Tuning, rounded
 from vitbench.search import Trial
-from vitbench.spec import Recipe, sha256_json
+from vitbench.spec import sha256_json
 
 STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "diverged": TrialState.FAIL,
           "failed": TrialState.FAIL}
-DIGITS = 4  # of a sampled value: more would suggest an accuracy that no search has
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -42,7 +43,7 @@ class _StudyLock:
 def open_journal(path: Path) -> JournalStorage:
     """The journal at `path`; a last line that a kill cut off was never acted upon, and is dropped.
 
-    Raises DamagedJournal where another line is no JSON.
+    Raises DamagedJournal where another line is none of a journal.
     """
     path.parent.mkdir(exist_ok=True)
     content = path.read_bytes() if path.exists() else b""
@@ -51,13 +52,19 @@ def open_journal(path: Path) -> JournalStorage:
         try:
             json.loads(line)
         except ValueError:
-            raise DamagedJournal(f"{path}, line {number}: damaged. Its searches are begun anew once you remove it and "
-                                 f"the .json files beside it; to keep what they found, remove line {number} and what "
-                                 "follows") from None
+            raise DamagedJournal(f"{path}, line {number}: damaged. {_MEND}") from None
     if whole != content:
         with path.open("r+b") as file:
             file.truncate(len(whole))
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=cast(Any, _StudyLock())))
+    try:
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=cast(Any, _StudyLock())))
+    except Exception as error:  # replaying lines that are JSON and no entries raises whatever Optuna's code does
+        raise DamagedJournal(f"{path}: damaged, its lines are not those that were written ({type(error).__name__}: "
+                             f"{error}). {_MEND}") from None
+
+
+_MEND = ("Put it back from a copy, or remove it: what the .json files beside it hold is kept, and their searches go on "
+         "from there")
 
 
 def recorded(path: Path, name: str) -> tuple[Trial, ...]:
@@ -73,8 +80,11 @@ def recorded(path: Path, name: str) -> tuple[Trial, ...]:
 
 def _records(study: optuna.Study) -> tuple[Trial, ...]:
     kept = study.user_attrs
-    return tuple(Trial.model_validate_json(kept[_key(trial.number)]) for trial in study.get_trials(deepcopy=False)
-                 if _key(trial.number) in kept)
+    try:
+        return tuple(Trial.model_validate_json(kept[_key(trial.number)]) for trial in study.get_trials(deepcopy=False)
+                     if _key(trial.number) in kept)
+    except ValidationError:
+        raise DamagedJournal(f"the journal's search {study.study_name}: a trial is damaged. {_MEND}") from None
 
 
 class Asker:
@@ -93,6 +103,18 @@ class Asker:
     def trials(self) -> tuple[Trial, ...]:
         """Those that ended, by number."""
         return _records(self._study)
+
+    def restore(self, trials: Sequence[Trial]) -> None:
+        """Tell again what a journal that was lost or cut no longer holds of `trials`, which were kept beside it.
+
+        Raises DamagedJournal where the search would have asked for others.
+        """
+        for trial in trials[len(self.trials()):]:
+            if self.ask() != (trial.number, trial.params):
+                raise DamagedJournal(f"trial {trial.number} of search {self._name} is in tuning/{self._name}.json, not "
+                                     "in the journal beside it, and the search would have asked for another; put the "
+                                     "journal back from a copy, or remove that file to begin the search anew")
+            self.tell(trial)
 
     def ask(self) -> tuple[int, Params] | None:
         """The trial that was running when the driver was killed, else a new one; None once there are enough."""
@@ -120,7 +142,7 @@ class Asker:
             # A sequence of points is walked from its beginning; other samplers are new at each trial.
             asks = len(trials) + 1 if self._tuning.sampler == "qmc" else 1
             found = [study.ask(self._distributions).params for _ in range(asks)][-1]
-        return {key: _rounded(key, found[key], of) for key, of in self._tuning.dimensions.items()}
+        return {key: _rounded(found[key], of) for key, of in self._tuning.dimensions.items()}
 
     def _frozen(self, trial: Trial) -> FrozenTrial:
         return create_trial(params=trial.params, distributions=self._distributions, value=self._value(trial),
@@ -132,7 +154,7 @@ class Asker:
 
     @property
     def _distributions(self) -> dict[str, BaseDistribution]:
-        return {key: _distribution(key, of) for key, of in self._tuning.dimensions.items()}
+        return {key: _distribution(of) for key, of in self._tuning.dimensions.items()}
 
     def tell(self, trial: Trial) -> None:
         """Keep what became of a trial: first its record, then the sampler's share of it."""
@@ -155,20 +177,15 @@ def _key(number: int) -> str:
     return f"trial {number}"
 
 
-def _whole(key: str) -> bool:
-    """Of the recipe's key, not of the range's ends: 0 to 1 of weight decay holds more than 0 and 1."""
-    return Recipe.model_fields[key].annotation is int
-
-
-def _distribution(key: str, dimension: Any) -> BaseDistribution:
+def _distribution(dimension: Any) -> BaseDistribution:
     if not isinstance(dimension, Range):
         return CategoricalDistribution(list(dimension))
-    if _whole(key):
+    if dimension.whole:
         return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
     return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
 
 
-def _rounded(key: str, value: Any, dimension: Any) -> Any:
-    if not isinstance(dimension, Range) or _whole(key):
+def _rounded(value: Any, dimension: Any) -> Any:
+    if not isinstance(dimension, Range) or dimension.whole:
         return value
-    return min(max(float(f"{value:.{DIGITS}g}"), float(dimension.low)), float(dimension.high))
+    return min(max(rounded(value), float(dimension.low)), float(dimension.high))

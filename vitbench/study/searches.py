@@ -67,7 +67,9 @@ def _on_record(path: Path, new: Search) -> Search:
         old = Search.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return new
-    except (OSError, ValidationError):
+    except OSError as error:
+        raise DamagedSearch(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError:
         raise DamagedSearch(f"{path} is damaged; remove it: the trials are in the journal beside it, and "
                             "`vitbench run` writes it again") from None
     return new.model_copy(update={"trials": old.trials[:new.tuning.trials]})

@@ -69,6 +69,7 @@ class Tuner:
         searching = [_Searching(w.name, w.spec, w.folds, w.search, Asker(w.name, w.search.tuning, journal))
                      for w in wanted]
         for one in searching:
+            one.asker.restore(one.search.trials)
             one.refresh()
             keep(self.folder / FOLDER, one.name, one.search)
         while True:

@@ -113,7 +113,10 @@ def _searches(stored: Stored) -> Check:
 def _search_fault(folder: Path, one: Wanted, recorded: Callable[[Path, str], tuple[Trial, ...]]) -> str | None:
     if not (folder / JOURNAL).is_file():
         raise NotKept("its journal was not kept, or not copied here")
-    same = recorded(folder / JOURNAL, one.name)[:one.search.tuning.trials] == one.search.trials
+    try:
+        same = recorded(folder / JOURNAL, one.name)[:one.search.tuning.trials] == one.search.trials
+    except ValueError as error:  # a damaged journal
+        return str(error)
     return None if same else "does not hold the trials of the journal beside it"
 
 
