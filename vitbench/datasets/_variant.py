@@ -68,8 +68,8 @@ def _without_known(arrays: Arrays, chosen: Subset) -> tuple[Arrays, Subset]:
     """Without test images that the training split holds and validation images that the training part holds."""
     part, new = {arrays.train_images[i].tobytes() for i in chosen.train}, _new(arrays)
     if not new.any():
-        raise DatasetError(f"duplicates: masked leaves none of the {len(new):,} test images, for the training split holds "
-                           "them all; use kept")
+        raise DatasetError(f"duplicates: masked leaves none of the {len(new):,} test images, for the training split "
+                           "holds them all; use kept")
     unseen = np.array([arrays.train_images[i].tobytes() not in part for i in chosen.validation], dtype=bool)
     return (replace(arrays, test_images=arrays.test_images[new], test_labels=arrays.test_labels[new]),
             Subset(chosen.train, chosen.validation[unseen]))
