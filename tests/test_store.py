@@ -413,3 +413,28 @@ def test_a_record_is_written_as_one_line_of_json(store: ResultStore) -> None:
     assert text.count("\n") == 1
     assert json.loads(text)["run_id"] == a_record().run_id
     assert 100 * len(text) < store_module.MAX_RECORD_BYTES
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 50 + b"\0\0\0\0IEND\xaeB`\x82"
+
+
+def test_a_picture_comes_back_and_the_last_one_counts(store: ResultStore) -> None:
+    assert store.picture("strong") is None
+    store.write_picture("strong", b"another")
+    store.write_picture("strong", PNG)
+    assert store.picture("strong") == PNG
+    assert store.picture("light") is None
+    assert [path.name for path in (store.folder / "augmented").iterdir()] == ["strong.png"]
+
+
+@pytest.mark.parametrize("damaged", [b"", PNG[:-3], PNG[1:], b"<svg/>", PNG + b"<script>"])
+def test_a_picture_that_is_not_whole_is_none(store: ResultStore, damaged: bytes) -> None:
+    store.write_picture("light", PNG)
+    (store.folder / "augmented" / "light.png").write_bytes(damaged)
+    assert store.picture("light") is None
+
+
+def test_a_picture_that_is_too_large_is_none(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write_picture("light", PNG)
+    monkeypatch.setattr(store_module, "MAX_PICTURE_BYTES", len(PNG) - 1)
+    assert store.picture("light") is None

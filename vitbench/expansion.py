@@ -8,6 +8,7 @@ from typing import Any
 from vitbench.config import ModelEntry, Study
 from vitbench.config.controls import ANCHOR, Control, StreamChanges
 from vitbench.grid import Condition, Resolved, Run, select
+from vitbench.regimes import REGIME_VERSIONS
 from vitbench.spec import Budget, Recipe, RunSpec
 
 Outcomes = Mapping[tuple[str, Condition], Mapping[str, Any]]
@@ -58,7 +59,8 @@ class _Grid:
         files = (entry.name.partition("/")[0], self.study.dataset.name)
         used = {file: self.resolved.plugins[file] for file in files if file in self.resolved.plugins}
         return RunSpec(dataset=self.resolved.dataset, dataset_options=self.resolved.dataset_options,
-                       model=facts.versioned, size=entry.size, options=facts.options, plugins=used, **values)
+                       model=facts.versioned, size=entry.size, options=facts.options,
+                       regime_version=REGIME_VERSIONS[values["regime"]], plugins=used, **values)
 
 
 def _tuned(study: Study, default: list[Run], outcomes: Outcomes) -> Iterator[Run]:

@@ -157,6 +157,7 @@ class RunSpec(Frozen):
     data: DataVariant = DataVariant()
     recipe: Recipe = Recipe()
     regime: Regime = "none"
+    regime_version: Annotated[int, Field(ge=1)] = 1  # of vitbench.regimes: names runs of this regime alone
     refit: bool = False  # trained on the validation part, too
     budget: Budget
     plugins: dict[str, str] = Field(default_factory=dict)  # name -> SHA-256, of the plug-ins this run uses

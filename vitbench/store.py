@@ -21,6 +21,7 @@ from vitbench.record import DamagedRecord, Failure, ForeignRecord, RunRecord
 RECORD, FAILURE, LOGITS = "record.json", "failure.json", "logits.npy"
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 MAX_RECORD_BYTES = 16 * 1024 * 1024
+MAX_PICTURE_BYTES = 4 * 1024 * 1024
 
 
 class StoreError(ValueError):
@@ -84,6 +85,21 @@ class ResultStore:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, json.dumps(content) + "\n")
+
+    def write_picture(self, regime: str, png: bytes) -> None:
+        """Keep what a regime does to the dataset's images."""
+        (self.folder / "augmented").mkdir(exist_ok=True)
+        write_atomically(self.folder / "augmented" / f"{regime}.png", png)
+
+    def picture(self, regime: str) -> bytes | None:
+        """The PNG of a regime; None where there is none that is whole."""
+        try:
+            with (self.folder / "augmented" / f"{regime}.png").open("rb") as file:
+                png = file.read(MAX_PICTURE_BYTES + 1)
+        except OSError:
+            return None
+        whole = len(png) <= MAX_PICTURE_BYTES and png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82")
+        return png if whole else None
 
     def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None) -> None:
         """Store a finished run. Where one is already there, that one stays (a run is counted once)."""

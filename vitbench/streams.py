@@ -52,3 +52,7 @@ class Streams:
         """Permutation of the training images in pass number `epoch`, whatever ran before."""
         rng = np.random.default_rng(np.random.SeedSequence(self.order, spawn_key=(ORDER, epoch)))
         return rng.permutation(images)
+
+    def augment_rng(self, step: int) -> np.random.Generator:
+        """Draws what happens to each image of step number `step`, whatever ran before."""
+        return np.random.default_rng(np.random.SeedSequence(self.augment, spawn_key=(AUGMENT, step)))

@@ -5,8 +5,8 @@ from tests.report import factory
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
-LIGHT = ["spec", "streams", "registry", "row", "record", "store", "live", "config", "grid", "environment", "subset",
-         "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "cli"]
+LIGHT = ["spec", "streams", "regimes", "registry", "row", "record", "store", "live", "config", "grid", "environment",
+         "subset", "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "cli"]
 
 
 def modules() -> list[str]:

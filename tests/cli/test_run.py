@@ -39,6 +39,29 @@ def test_a_finished_study_has_nothing_to_do_and_changes_no_record(copy: Path) ->
     assert records(copy) == before
 
 
+def test_regimes_are_run_beside_each_other_told_in_the_table_and_shown_on_the_page(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    arguments = ("run", "tiny.yaml", "models=[linear]", "fractions=[0.02]", "seeds=1")
+    assert vitbench(*arguments, "regimes=[none,strong]", cwd=tmp_path).returncode == 0
+    pictures, before = tmp_path / "results" / "tiny" / "augmented", records(tmp_path)
+    assert [path.name for path in pictures.iterdir()] == ["strong.png"]
+    first = (pictures / "strong.png").read_bytes()
+    ended = vitbench(*arguments, "regimes=[none,light,strong]", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "2 runs were there already, 1 are new" in ended.stdout
+    assert "Regime light: shift; not flip." in ended.stdout
+    assert [line.split()[2] for line in ended.stdout.splitlines() if line.startswith("linear")] == [
+        "none", "light", "strong"]
+    assert sorted(path.name for path in pictures.iterdir()) == ["light.png", "strong.png"]
+    assert (pictures / "strong.png").read_bytes() == first
+    assert before.items() <= records(tmp_path).items()
+    page = (pictures.parent / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    (pictures / "strong.png").unlink()
+    vitbench("report", "tiny", cwd=tmp_path)
+    assert "no whole <code>augmented/strong.png</code>" in (pictures.parent / "report.html").read_text()
+
+
 def test_added_seeds_are_done_alone_and_the_change_is_named(copy: Path) -> None:
     before = records(copy)
     ended = vitbench("run", "tiny.yaml", "seeds=3", cwd=copy)

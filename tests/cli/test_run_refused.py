@@ -53,6 +53,30 @@ def test_a_model_that_cannot_run_is_refused_before_training(tmp_path: Path, plug
     assert not list(tmp_path.glob("results/tiny/runs/*"))
 
 
+NO_PLACE = """\
+from vitbench.datasets import DATASETS, DatasetMeta
+from vitbench.spec import Duplicates, ImageSpec
+
+@DATASETS.add("where", DatasetMeta(
+    version=1, image=ImageSpec(8, 1), class_names=("left", "right"), train_counts=(9, 9), test_counts=(3, 3),
+    source="made up", licence="CC0", citation="none", split="none", keeps_labels=("contrast",), sha256="0" * 64,
+    duplicates=Duplicates(test_in_train=0, within_train=0)))
+def where():
+    raise AssertionError("nothing is read")
+"""
+
+
+def test_a_regime_that_the_dataset_forbids_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    (tmp_path / "where.py").write_text(NO_PLACE)
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "dataset=where", "plugins=[where.py]", "regimes=[none,light]",
+                     "fractions=[1]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr == ("error: tiny.yaml: regimes[1]: 'light' is forbidden by this dataset: it would shift, flip, "
+                            "and the labels stay true only under contrast; allowed: none, strong\n")
+    assert not (tmp_path / "results").exists()
+
+
 def test_runs_that_do_not_fit_into_memory_are_refused_before_training(tmp_path: Path) -> None:
     write_study(tmp_path)
     huge = "models=[{name: token_transformer, size: xl, embed_dim: 4096, depth: 64}]"

@@ -243,7 +243,7 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
         "images_per_class[0]": "greater than or equal to 1; found 0",
         "fractions": "give exactly one of fractions and images_per_class",
         "seeds[2]": "found -3", "seeds[3]": "less than 10000; found 10000",
-        "regimes[0]": "should be one of: none; found 'nne'. Did you mean 'none'?",
+        "regimes[0]": "should be one of: none, light, strong; found 'nne'. Did you mean 'none'?",
         "budgets[0].amount": "greater than or equal to 1; found 0",
         "budgets[1]": "should be one of: epochs, steps, flops; found 'hours'",
         "budgets[2]": "should have one key: steps, epochs or flops; found {'steps': 1, 'epochs': 2}",

@@ -1,6 +1,7 @@
 """Every dataset of the registry keeps what its metadata promise."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 
 from tests.requirements import require_dataset
 from vitbench.datasets import DATASETS, PARTS, Arrays, DatasetMeta, build, content_sha256, count_duplicates, load
+from vitbench.regimes import WORDS
+from vitbench.registry import PluginError
 
 DEBIAN = {"fashion_mnist": "fashion-mnist"}  # datasets whose files a package must have put there
-AUGMENTATIONS = {"flip", "shift"}
 
 
 @cache
@@ -67,4 +69,14 @@ def test_source_licence_citation_and_split_are_named(meta: DatasetMeta) -> None:
     assert re.search(r"(19|20)\d\d", meta.citation)
     assert re.search(r"doi:|arXiv:", meta.citation)
     assert not meta.split.endswith(".")  # it stands inside a sentence
-    assert set(meta.keeps_labels) <= AUGMENTATIONS
+
+
+def test_augmentations_that_keep_labels_are_named_once_by_known_words(meta: DatasetMeta) -> None:
+    assert set(meta.keeps_labels) <= WORDS.keys()
+    assert len(set(meta.keeps_labels)) == len(meta.keeps_labels)
+
+
+def test_an_unknown_augmentation_is_refused_when_a_dataset_registers() -> None:
+    with pytest.raises(PluginError, match=r"keeps_labels: should hold words of shift, flip, .*; found 'flipp'. "
+                                          "Did you mean 'flip'"):
+        replace(DATASETS.get("digits").meta, keeps_labels=("shift", "flipp"))

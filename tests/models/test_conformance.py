@@ -43,7 +43,7 @@ def test_width_16_with_3_blocks_is_the_papers_resnet_20() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_shortcut_takes_every_second_pixel_and_fills_with_zeros(stride: int) -> None:
-    block = Block(2, 2 * stride, stride).eval()
+    block = Block(2, 2 * stride, stride, "batch").eval()
     for parameter in block.parameters():
         torch.nn.init.zeros_(parameter)  # leaves the shortcut alone
     images = torch.rand(3, 2, 7, 7)

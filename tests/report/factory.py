@@ -79,6 +79,14 @@ def record(run: Run, facts: Resolved, *, test_accuracy: float | None = None, tra
     return RunRecord.from_json(made.to_json().encode())
 
 
+def augmented(run: Run, facts: Resolved) -> RunRecord:
+    """A record whose card tells what its regime did."""
+    cards = {"light": {"augmentation": "shift; not flip", "regularisers": "weight decay 0.05"},
+             "strong": {"augmentation": "mixup", "regularisers": "label smoothing 0.1, no stochastic depth"}}
+    made = record(run, facts).model_copy(update={"card": cards.get(run.spec.regime, {}), "sha256": ""})
+    return RunRecord.from_json(made.to_json().encode())
+
+
 def failure(run: Run, reason: str = "out of memory") -> Failure:
     return Failure(run_id=run.spec.run_id, spec=run.spec, reason=reason, started="2026-01-01T00:00:00Z",
                    finished="2026-01-01T00:00:01Z")

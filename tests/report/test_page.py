@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
+from tests.report.factory import Found, Resolved, Run, augmented, failure, frame, record, study
 from tests.requirements import require_program
 from vitbench.report import html, tables
 
@@ -82,6 +83,37 @@ def test_an_empty_study_has_a_page() -> None:
     assert "missing" in html.page(frame(of, lambda run, facts: None), of)
 
 
+PNG = base64.b64decode(  # 18 x 10 grey pixels
+    "iVBORw0KGgoAAAANSUhEUgAAABIAAAAKCAAAAACcIFF9AAAAD0lEQVR4nGNowAAMQ0cIAGitWgEweYohAAAAAElFTkSuQmCC")
+REGIMES = ["none", "light", "strong"]
+
+
+@cache
+def with_regimes() -> str:
+    of = study(regimes=REGIMES)
+    return html.page(frame(of, augmented), of, {"light": PNG, "strong": None}.get)
+
+
+def test_each_regime_has_its_picture_and_what_was_done_or_says_that_it_is_missing() -> None:
+    text = outside_scripts(with_regimes())
+    section = text[text.index('<section id="regimes"'):].split("</section>")[0]
+    assert section.count("<img") == 1
+    assert f'src="data:image/png;base64,{base64.b64encode(PNG).decode()}"' in section
+    assert 'alt="Training images of digits, one a row: as they are in the first column, then in eight draws of the ' \
+           'regime light."' in section
+    assert "Applied: shift; not flip." in section
+    assert "has no whole <code>augmented/strong.png</code>" in section
+    assert "Applied: mixup; with label smoothing" in section
+
+
+def test_a_study_without_augmentation_has_no_such_section() -> None:
+    of = study()
+    assert 'id="regimes"' not in html.page(frame(of), of)
+    waiting = study(regimes=["none", "light"])
+    empty = html.page(frame(waiting, lambda run, facts: None), waiting)
+    assert "No run of this regime has ended." in empty
+
+
 def test_five_hundred_runs_stay_under_five_megabytes() -> None:
     of = study(models=["convnet:xs", "convnet:s", "linear", "mlp", "token_transformer:xs"],
                fractions=[0.1, 0.2, 0.3, 0.5, 1], seeds=20)
@@ -122,6 +154,25 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(made(), encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1600, "light")])
+def test_pictures_are_shown_large_with_sharp_pixels_and_fit(browser: Any, tmp_path: Path, width: int,
+                                                            scheme: str) -> None:
+    path = tmp_path / "regimes.html"
+    path.write_text(with_regimes(), encoding="utf-8")
+    watched = Watched(browser, path, width, color_scheme=scheme)
+    picture = watched.page.locator("img.grid")
+    shown = picture.evaluate("(i) => [i.complete, i.naturalWidth, i.clientWidth, i.clientHeight, "
+                             "getComputedStyle(i).imageRendering]")
+    assert shown[:2] == [True, 18]
+    assert 300 < shown[2] <= min(640, width)
+    assert abs(shown[2] / shown[3] - 18 / 10) < 0.02
+    assert shown[4] == "pixelated"
+    assert {url for url in watched.requests if not url.startswith("data:")} == {path.as_uri()}
+    assert watched.complaints == []
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+    watched.page.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1600, "light"), (360, "dark"), (1600, "dark")])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.factory import Found, Resolved, Run, failure, frame, record, study
+from tests.report.factory import Found, Resolved, Run, augmented, failure, frame, record, study
 from vitbench.record import DamagedRecord
 from vitbench.report import render, tables
 from vitbench.report.frame import Frame
@@ -66,6 +66,15 @@ def test_the_footer_tells_how_the_data_were_parted_and_what_is_in_both_parts() -
     assert line in tables.summary(replace(made, resolved=facts)).footer
     assert line.replace("<once>", "&lt;once&gt;") in page(replace(made, resolved=facts), study(**ONE_CELL, seeds=1))
     assert not any(text.startswith("Split") for text in tables.summary(made).footer)  # results of an earlier version
+
+
+def test_the_footer_tells_what_each_regime_did_as_the_cards_say() -> None:
+    of = study(regimes=["none", "light", "strong"])
+    lines = tables.summary(frame(of, augmented)).footer
+    assert [line for line in lines if line.startswith("Regime")] == [
+        "Regime light: shift; not flip.",
+        "Regime strong: mixup; with label smoothing, and stochastic depth where a model has it."]
+    assert not any(line.startswith("Regime") for line in tables.summary(frame()).footer)
 
 
 @pytest.mark.parametrize(("n", "marked"), [(2, True), (5, True), (6, False)])

@@ -105,7 +105,8 @@ def test_a_kind_is_named_by_what_decides_its_rates() -> None:
 
     assert kind() == kind(seeds=5) == kind(fractions=[1]) == kind(budgets=[{"epochs": 3}])
     assert len({kind(), kind(recipe={"batch_size": 8}), kind(recipe={"precision": "bf16"}), kind(models=["mlp:s"]),
-                kind(models=[{"name": "convnet", "size": "xs", "width": 9}])}) == 5
+                kind(regimes=["light"]), kind(regimes=["strong"]),
+                kind(models=[{"name": "convnet", "size": "xs", "width": 9}])}) == 7
 
 
 def test_a_plan_of_measured_kinds_has_seconds_and_one_of_others_names_them(folder: StudyFolder, tmp_path: Path) -> None:

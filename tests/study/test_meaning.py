@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from vitbench.config import BadStudy, load
+from vitbench.datasets import DATASETS
 from vitbench.grid import Resolved
 from vitbench.models.timm import version as timm_version
 from vitbench.spec import Duplicates
@@ -44,6 +45,44 @@ def test_names_written_before_the_split_was_kept_are_read(tmp_path: Path) -> Non
     path.write_text(GOOD)
     names = resolved(load(path), import_plugins=True)[1].model_dump(mode="json", exclude={"split", "duplicates"})
     assert Resolved.model_validate_json(json.dumps(names)).split is None
+
+
+DATASET = """
+from vitbench.datasets import DATASETS, DatasetMeta
+from vitbench.spec import Duplicates, ImageSpec
+
+META = DatasetMeta(version=1, image=ImageSpec(8, 1), class_names=("a", "b"), train_counts=(9, 9), test_counts=(3, 3),
+                   source="here", licence="none", citation="none", split="none", keeps_labels={keeps!r},
+                   sha256="0" * 64, duplicates=Duplicates(test_in_train=0, within_train=0))
+
+@DATASETS.add("{name}", META)
+def {name}():
+    raise AssertionError("nothing is read")
+"""
+PLACES = """\
+question: Where?
+dataset: {name}
+models: [linear]
+fractions: [1]
+regimes: [none, light, strong]
+plugins: [{name}.py]
+"""
+
+
+@pytest.mark.parametrize(("name", "keeps", "forbidden"), [
+    ("nowhere", (), ["light", "strong"]), ("tones", ("contrast",), ["light"]), ("anywhere", ("shift",), []),
+])
+def test_a_regime_that_the_dataset_forbids_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str,
+                                                        keeps: tuple[str, ...], forbidden: list[str]) -> None:
+    monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS._entries))
+    (tmp_path / f"{name}.py").write_text(DATASET.format(name=name, keeps=keeps))
+    places = ["none", "light", "strong"]
+    try:
+        found = _mistakes(tmp_path, PLACES.format(name=name))
+    except pytest.fail.Exception:  # no mistake at all
+        found = []
+    assert [line.split(" is forbidden by this dataset")[0] for line in found] == [
+        f"regimes[{places.index(regime)}]: {regime!r}" for regime in forbidden]
 
 
 def test_mistakes_of_both_passes_come_in_one_report(tmp_path: Path) -> None:

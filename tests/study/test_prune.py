@@ -87,18 +87,22 @@ def test_logits_of_the_study_go_only_when_asked(folder: StudyFolder) -> None:
 
 
 def test_a_record_of_another_version_is_kept_and_named(folder: StudyFolder) -> None:
-    schema, numerics, *_ = sorted(folder.orphans())
+    schema, numerics, regime, *_ = sorted(folder.orphans())
     rewrite(folder, schema, schema_number=2)
-    old = folder.store.read(numerics)
-    spec = RunSpec.model_validate_json(old.spec.model_copy(update={"numerics": 0}).model_dump_json())
-    (folder.store.runs / numerics).rename(folder.store.runs / spec.run_id)
-    rewrite(folder, spec.run_id, spec=spec.model_dump(mode="json"), run_id=spec.run_id)
+    ids = []
+    for run_id, change in ((numerics, {"numerics": 0}), (regime, {"regime": "light", "regime_version": 7})):
+        spec = RunSpec.model_validate(folder.store.read(run_id).spec.model_dump() | change)
+        (folder.store.runs / run_id).rename(folder.store.runs / spec.run_id)
+        rewrite(folder, spec.run_id, spec=spec.model_dump(mode="json"), run_id=spec.run_id)
+        ids.append(spec.run_id)
     found, kept = leftovers(folder, logits=True)
-    assert {schema, spec.run_id}.isdisjoint(each.path.name for each in found)
-    assert sum(each.kind == "runs of an earlier form" for each in found) == 2
-    assert len(kept) == 2
+    assert {schema, *ids}.isdisjoint(each.path.name for each in found)
+    assert sum(each.kind == "runs of an earlier form" for each in found) == 1
+    assert len(kept) == 3
     assert any(schema in line and "another version" in line for line in kept)
-    assert any(f"run {spec.run_id} was computed with numerics 0" in line for line in kept)
+    assert any(f"run {ids[0]} was computed with numerics 0" in line for line in kept)
+    assert any(f"run {ids[1]} was computed with version 7 of the regime light; this version's is 1" in line
+               for line in kept)
 
 
 def test_what_a_kept_record_of_another_version_names_stays(folder: StudyFolder) -> None:

@@ -122,7 +122,7 @@ def write_report(folder: StudyFolder, frame: Frame) -> Path:
 
     write_atomically(folder.store.folder / "table.md", render.markdown(summary(frame)))
     path = folder.store.folder / "report.html"
-    write_atomically(path, page(frame, folder.study))
+    write_atomically(path, page(frame, folder.study, folder.store.picture))
     return path
 
 

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, field_validator, model_serializer, m
 
 from vitbench.config.controls import Control
 from vitbench.config.tuning import Tuning
-from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, printable
+from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, Regime, printable
 
 Size = Literal["xs", "s", "m", "l", "xl"]
 
@@ -110,8 +110,9 @@ class Study(Frozen):
         min_length=1, max_length=10_000,
         description="a count or a list; seed s is subset, initialisation and order s, the same for every model",
     )] = tuple(range(6))
-    regimes: Annotated[tuple[Literal["none"], ...],
-                       Field(min_length=1, max_length=200, description="augmentation")] = ("none",)
+    regimes: Annotated[tuple[Regime, ...], Field(
+        min_length=1, max_length=200, description="augmentation levels, as far as the dataset's labels allow",
+    )] = ("none",)
     budgets: Annotated[tuple[BudgetEntry, ...], Field(
         min_length=1, max_length=200, description="how long a run trains; the schedule always runs to its end",
     )] = (BudgetEntry(unit="steps", amount=300),)

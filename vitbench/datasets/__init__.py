@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vitbench.options import NoOptions, validated
-from vitbench.registry import Registry
+from vitbench.regimes import UnknownWord, check_words
+from vitbench.registry import PluginError, Registry
 from vitbench.spec import Duplicates, Frozen, ImageSpec, named_version, sha256_json
 
 UInt8 = npt.NDArray[np.uint8]
@@ -45,12 +46,18 @@ class DatasetMeta:
     licence: str
     citation: str
     split: str
-    keeps_labels: tuple[str, ...]  # augmentations that leave a label true
+    keeps_labels: tuple[str, ...]  # augmentations that leave a label true, words of vitbench.regimes
     sha256: str | None  # of the unpacked arrays, see `content_sha256`; None: not known beforehand
     duplicates: Duplicates  # of the unpacked arrays, see `count_duplicates`
     at_hand: Callable[[], str | None] = _not_known  # where its files lie on this machine; a look, nothing is checked
     options: type[Frozen] = NoOptions
     variant: "Callable[[Any], DatasetMeta] | None" = None
+
+    def __post_init__(self) -> None:
+        try:
+            check_words(self.keeps_labels)
+        except UnknownWord as error:
+            raise PluginError(f"keeps_labels: {error}") from None
 
     @property
     def num_classes(self) -> int:

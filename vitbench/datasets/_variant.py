@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from vitbench.datasets import Arrays, UInt8
 from vitbench.spec import DataVariant
@@ -34,8 +35,12 @@ def varied(arrays: Arrays, chosen: Subset, variant: DataVariant, streams: Stream
 def shuffled(images: UInt8) -> UInt8:
     """Images N x C x S x S with their places permuted, all channels of all images alike: no neighbourhood is left."""
     places = images.shape[2] * images.shape[3]
-    order = np.random.default_rng(SHUFFLE_SEED).permutation(places)
-    return images.reshape(*images.shape[:2], places)[..., order].reshape(images.shape)
+    return images.reshape(*images.shape[:2], places)[..., pixel_order(places)].reshape(images.shape)
+
+
+def pixel_order(places: int) -> npt.NDArray[np.int64]:
+    """Where each place of a shuffled image comes from, in raster order."""
+    return np.random.default_rng(SHUFFLE_SEED).permutation(places)
 
 
 def noisy_labels(labels_N: UInt8, share: float, num_classes: int, rng: np.random.Generator) -> UInt8:

@@ -16,7 +16,9 @@ META = DatasetMeta(
     citation="E. Alpaydin, C. Kaynak (1998). Optical Recognition of Handwritten Digits. UCI Machine Learning "
              "Repository. doi:10.24432/C50P49",
     split="no official split here: 80/20, stratified, drawn once with seed 0; writers are in both parts",
-    keeps_labels=("shift",),  # not flip: a mirrored digit is another sign
+    # Not flip: a mirrored digit is another sign. Not invert: strokes become ground. Not erase and cutmix: without its
+    # left half an 8 is a 3.
+    keeps_labels=("shift", "rotate", "shear", "intensity", "contrast", "sharpness", "mixup"),
     duplicates=Duplicates(test_in_train=0, within_train=0),
     sha256="51216318dce5b220efe1a6034c435fe4b7ebd4b9715444382679f43e0fb65fb1",
     at_hand=lambda: "bundled with scikit-learn",

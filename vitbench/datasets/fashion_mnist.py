@@ -34,7 +34,9 @@ META = DatasetMeta(
     citation="H. Xiao, K. Rasul, R. Vollgraf (2017). Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine "
              "Learning Algorithms. arXiv:1708.07747",
     split="official: 60,000 training and 10,000 test images",
-    keeps_labels=("flip", "shift"),
+    # Clothes stay what they are when mirrored (a shoe points either way), tilted, lit otherwise or partly hidden.
+    keeps_labels=("shift", "flip", "rotate", "shear", "intensity", "contrast", "sharpness", "invert", "erase", "mixup",
+                  "cutmix"),
     duplicates=Duplicates(test_in_train=0, within_train=0),
     sha256="4d4827415616c3a9a6014128a97566d690012807d3445dce979d43b38294029b",
     at_hand=PUBLISHED.at_hand,

@@ -15,13 +15,15 @@ class Block(nn.Module):
         self.stride, self.new_channels = stride, channels_out - channels_in
         self.residual = nn.Sequential(*convolution(channels_in, channels_out, stride, normalisation),
                                       nn.ReLU(inplace=True), *convolution(channels_out, channels_out, 1, normalisation))
+        self.drop_path: nn.Module | None = None  # vitbench.nn.stochastic_depth sets it
 
     def forward(self, x_BCSS: Tensor) -> Tensor:
         """B x C x S x S to B x channels_out x S/stride x S/stride, rounded up."""
         shortcut_BCSS = x_BCSS
         if self.stride > 1 or self.new_channels:
             shortcut_BCSS = F.pad(x_BCSS[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, 0, self.new_channels))
-        return F.relu(shortcut_BCSS + self.residual(x_BCSS))
+        residual_BCSS = self.residual(x_BCSS)
+        return F.relu(shortcut_BCSS + (residual_BCSS if self.drop_path is None else self.drop_path(residual_BCSS)))
 
 
 def resnet(*, channels: int, num_classes: int, width: int, blocks_per_stage: int, normalisation: str) -> Stages:

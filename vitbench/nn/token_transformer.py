@@ -60,12 +60,16 @@ class Block(nn.Module):
         self.attention = SelfAttention(embed_dim, num_heads)
         self.mlp_norm = nn.LayerNorm(embed_dim)
         self.mlp = nn.Sequential(nn.Linear(embed_dim, hidden), nn.GELU(), nn.Linear(hidden, embed_dim))
+        self.drop_path: nn.Module | None = None  # vitbench.nn.stochastic_depth sets it
 
     def forward(self, x_BND: Tensor) -> Tensor:
         """Tokens B x N x D to the same shape."""
-        x_BND = x_BND + self.attention(self.attention_norm(x_BND))
-        mixed_BND: Tensor = x_BND + self.mlp(self.mlp_norm(x_BND))
-        return mixed_BND
+        x_BND = x_BND + self._branch(self.attention(self.attention_norm(x_BND)))
+        return x_BND + self._branch(self.mlp(self.mlp_norm(x_BND)))
+
+    def _branch(self, x_BND: Tensor) -> Tensor:
+        kept_BND: Tensor = x_BND if self.drop_path is None else self.drop_path(x_BND)
+        return kept_BND
 
 
 class TokenTransformer(nn.Module):

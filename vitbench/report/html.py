@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -30,10 +31,12 @@ MARKS = {"circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "square": "M-4-4h8v8h-8z
          "triangle-left": "M-4.5 0L4 4.5v-9z", "wedge": "M0-5L2.5 4h-5z", "arrow": "M0-5L4 0h-2.5v5h-3v-5H-4z"}
 
 
-def page(frame: Frame, study: Study, *, mixed_devices: bool = False) -> str:
-    """The whole page; the same records give the same bytes.
+def page(frame: Frame, study: Study, picture: Callable[[str], bytes | None] = lambda _regime: None, *,
+         mixed_devices: bool = False) -> str:
+    """The whole page; the same records and pictures give the same bytes.
 
-    No request leaves it, and its Content-Security-Policy forbids one. Raises MixedDevices as the table does.
+    `picture` gives the PNG of what a regime does to images, None where there is none. No request leaves the page, and
+    its Content-Security-Policy forbids one. Raises MixedDevices as the table does.
     """
     whole, frame = frame, frame.main
     found = cells(frame)
@@ -50,6 +53,7 @@ def page(frame: Frame, study: Study, *, mixed_devices: bool = False) -> str:
         shares=list(dict.fromkeys(cell.share for cell in found)),
         # Without validation there is no onset to look at.
         first_share=next((cell.share for cell in found if cell.val_images), found[0].share),
+        regimes=[_regime(whole, regime, picture(regime)) for regime in study.regimes if regime != "none"],
         ended_badly=_ended_badly(whole), missing=_missing(whole), excluded=sorted(whole.excluded.items()),
         versions=versions, numerics=numerics, sha256=sha256, devices=notes.devices_of(whole),
         run_ids=sorted({row.run_id for row in whole.rows}))
@@ -115,6 +119,11 @@ def _key(style: ModelStyle, found: tuple[Cell, ...]) -> dict[str, Any]:
     cell = next(cell for cell in found if cell.label == style.label)
     return {"style": style, "family": cell.family, "size": cell.size,
             "dash": " ".join(map(str, style.dash)) if style.dash[1] else "none"}
+
+
+def _regime(frame: Frame, regime: str, png: bytes | None) -> dict[str, str | None]:
+    source = None if png is None else f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return {"name": regime, "done": notes.augmentation_of(frame, regime), "source": source}
 
 
 def _ended_badly(frame: Frame) -> list[dict[str, Any]]:

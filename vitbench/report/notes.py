@@ -97,7 +97,7 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
         f"lowest validation loss; {NONE} without validation. Both, and the seconds, are means over the runs that have "
         "them.",
     ]
-    lines += _sizes(found)
+    lines += _regimes(frame, found) + _sizes(found)
     if any(cell.gap_is_test_error for cell in found):
         lines.append(f"{GAP_IS_ERROR} Clean-train error is 0 in every run: the gap is the test error.")
     if any(cell.shared_device for cell in found):
@@ -113,6 +113,22 @@ def footer(frame: Frame, found: tuple[Cell, ...]) -> tuple[str, ...]:
                  f"{', '.join(map(str, threads)) or 'none'}. vitbench {versions}; numerics {numerics}.")
     lines.append(f"Content SHA-256 {sha256}")
     return tuple(lines)
+
+
+def augmentation_of(frame: Frame, regime: str) -> str | None:
+    """What a regime did, from the card of a record; None where no run of it has one."""
+    cards = (record.card for record in frame.records.values() if record.spec.regime == regime)
+    card = next((card for card in cards if "augmentation" in card), None)
+    if card is None:
+        return None
+    smooths = "label smoothing" in str(card.get("regularisers"))
+    return f"{card['augmentation']}" + ("; with label smoothing, and stochastic depth where a model has it" * smooths)
+
+
+def _regimes(frame: Frame, found: tuple[Cell, ...]) -> list[str]:
+    """A line for each regime that does something to images."""
+    done = {regime: augmentation_of(frame, regime) for regime in dict.fromkeys(cell.regime for cell in found)}
+    return [f"Regime {regime}: {text}." for regime, text in done.items() if text]
 
 
 def _data(frame: Frame) -> list[str]:

@@ -101,7 +101,7 @@ class Driver:
 
     def tune(self, searches: list[Wanted]) -> None:
         """Do the trials of `searches`; what they find decides the runs that wait for them."""
-        from vitbench.study.tune import Tuner  # Optuna: half a second that most studies need not wait
+        from vitbench.study.tune import Tuner
 
         started, before = time.monotonic(), sum(len(one.search.trials) for one in searches)
 

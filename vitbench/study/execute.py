@@ -17,7 +17,7 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import forecasts, refuse_short_budgets, trial_forecasts, wall_seconds
 from vitbench.study.memory import refuse_too_large
 from vitbench.study.place import Placement, choose_place
-from vitbench.study.searches import Wanted
+from vitbench.study.searches import FOLDER, JOURNAL, Wanted
 from vitbench.units import duration
 
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
@@ -72,6 +72,10 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
         summary.already = work.already
         if work.todo or work.searches:
             try:
+                if work.searches:
+                    from vitbench.study.sampler import open_journal  # Optuna: half a second that most need not wait
+
+                    open_journal(store.folder / FOLDER / JOURNAL)  # a damaged one is told before torch is loaded
                 # The copies in the results folder: an edit while the study runs changes no run of it.
                 copies = tuple(store.folder / "plugins" / path.name for path in plugins.values())
                 _start(folder, work, _Driving(copies, options, display, summary), choose)
@@ -125,7 +129,10 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
     display.note(f"{len(todo)} runs{f' and {trials} tuning trials' if trials else ''} to do; the workers load torch "
                  "first, once")
     with LocalEngine([*imports_of(todo), *TRIAL_IMPORTS] if trials else imports_of(todo)) as engine:
-        machine = engine.inspect(folder.study.dataset, how.plugins, {run.label: model_of(run) for run in todo})
+        machine = engine.inspect(folder.study.dataset, how.plugins, {run.label: model_of(run) for run in todo},
+                                 tuple(regime for regime in folder.study.regimes if regime != "none"))
+        for regime, png in machine.pictures.items():
+            folder.store.write_picture(regime, png)
         summary.start_seconds = time.monotonic() - began - machine.load_seconds
         folder.refuse_other_images(machine.dataset_sha256)
         place = choose_place(folder.store, folder.study.device, machine, code_version())

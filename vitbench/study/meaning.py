@@ -14,6 +14,7 @@ from vitbench.expansion import expand, recipe_of
 from vitbench.grid import BadSelection, ModelFacts, Resolved, select
 from vitbench.models import MODELS, ModelError, resolve
 from vitbench.options import BadOption
+from vitbench.regimes import ForbiddenRegime, applied
 from vitbench.registry import PluginError, UnknownName, load_plugin, nearest
 from vitbench.spec import named_version, with_options
 from vitbench.study.beside import control_mistakes
@@ -107,7 +108,8 @@ def _data(study: Study) -> tuple[Data | None, list[Mistake]]:
     except BadOption as error:
         option, _, message = str(error).partition(": ")
         return None, [Mistake(f"dataset.{option}", message)]
-    return (dataset, options), _size_mistakes(name, dataset) + _share_mistakes(study, dataset)
+    return (dataset, options), [*_size_mistakes(name, dataset), *_share_mistakes(study, dataset),
+                                *_regime_mistakes(study, dataset)]
 
 
 def _size_mistakes(name: str, dataset: DatasetMeta) -> list[Mistake]:
@@ -152,6 +154,16 @@ def _plugin_mistakes(files: dict[str, Path]) -> list[Mistake]:
             load_plugin(path)
         except PluginError as error:
             mistakes.append(Mistake(f"plugins[{position}]", str(error)))
+    return mistakes
+
+
+def _regime_mistakes(study: Study, dataset: DatasetMeta) -> list[Mistake]:
+    mistakes = []
+    for position, regime in enumerate(study.regimes):
+        try:
+            applied(regime, dataset.keeps_labels, dataset.image)
+        except ForbiddenRegime as error:
+            mistakes.append(Mistake(f"regimes[{position}]", str(error)))
     return mistakes
 
 

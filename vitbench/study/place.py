@@ -20,6 +20,7 @@ class Machine:
     costs: dict[str, ModelCost] = field(default_factory=dict)  # of the study's models, by label
     load_seconds: float = 0.0  # for the dataset: minutes where it had to be fetched
     dataset_sha256: str = ""  # of its content
+    pictures: dict[str, bytes] = field(default_factory=dict)  # PNG by regime: what it does to the images
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from vitbench.metrics.kept import METRICS_FOLDER
 from vitbench.metrics.kept import read as read_metric
 from vitbench.record import DamagedRecord, ForeignRecord
+from vitbench.regimes import REGIME_VERSIONS
 from vitbench.spec import NUMERICS
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
@@ -85,11 +86,15 @@ def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
         except DamagedRecord:
             orphans.add(run_id)
         else:
-            if ended.spec.numerics == NUMERICS:
+            spec, version = ended.spec, REGIME_VERSIONS[ended.spec.regime]
+            # A newer vitbench gives runs of the study new ids: the old ones are no leftovers.
+            if spec.numerics != NUMERICS:
+                kept.append(f"run {run_id} was computed with numerics {spec.numerics}; this version's are {NUMERICS}")
+            elif spec.regime_version != version:
+                kept.append(f"run {run_id} was computed with version {spec.regime_version} of the regime "
+                            f"{spec.regime}; this version's is {version}")
+            else:
                 orphans.add(run_id)
-            else:  # a newer vitbench gives all runs of the study new ids: the old ones are no leftovers
-                kept.append(f"run {run_id} was computed with numerics {ended.spec.numerics}; this version's are "
-                            f"{NUMERICS}")
     return orphans, kept
 
 
@@ -116,7 +121,7 @@ def _strange_metrics(folder: StudyFolder, run_id: str) -> Iterator[Path]:
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
-    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier")),
+    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", "augmented")),
               *(run / METRICS_FOLDER for run in _entries(runs)))
     for place in places:
         for path in _entries(place):

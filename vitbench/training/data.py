@@ -12,6 +12,7 @@ from vitbench import subset
 from vitbench.datasets import Arrays
 from vitbench.spec import Recipe
 from vitbench.streams import Streams
+from vitbench.training.augment import Augmentation
 from vitbench.training.schedule import SAMPLE
 
 TEST_SAMPLE_SEED = 0  # one fixed sample of a dataset's test split for all runs
@@ -41,9 +42,10 @@ class Resident:
     """
 
     def __init__(self, arrays: Arrays, chosen: subset.Subset, streams: Streams, recipe: Recipe,
-                 device: torch.device, memory_format: torch.memory_format = torch.contiguous_format) -> None:
+                 device: torch.device, memory_format: torch.memory_format = torch.contiguous_format, *,
+                 augmentation: Augmentation | None = None) -> None:
         rng = streams.sample_rng()
-        self._memory_format = memory_format
+        self._memory_format, self._augmentation = memory_format, augmentation
 
         def part(name: str, indices: np.ndarray) -> Part:
             return Part.of(name, arrays.train_images[indices], arrays.train_labels[indices], rng, device)
@@ -66,18 +68,24 @@ class Resident:
         return torch.from_numpy(self._streams.epoch_order(epoch, len(self.train.labels_N))).to(self._labels.device)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Normalised images and labels of one step: the next `batch_size` of the shuffled passes over the
-        training part, so that every batch is full, whatever the number of images."""
+        """Normalised images of one step and their targets, labels or shares of classes: the next `batch_size` of the
+        shuffled passes over the training part, so that every batch is full, whatever the number of images.
+
+        Batches alone are augmented: clean train, validation and test never pass here.
+        """
         images = len(self.train.labels_N)
         first = step * self.batch_size
         last = first + self.batch_size
         passes = [self._order(e)[max(first - e * images, 0):last - e * images]
                   for e in range(first // images, (last - 1) // images + 1)]
         chosen = passes[0] if len(passes) == 1 else torch.cat(passes)
-        return self.normalised(self.train.images[chosen]), self._labels[chosen]
+        images_NCSS, targets = self.train.images[chosen], self._labels[chosen]
+        if self._augmentation is not None:
+            images_NCSS, targets = self._augmentation(step, images_NCSS, targets, self._mean)
+        return self.normalised(images_NCSS), targets
 
     def normalised(self, images: Tensor) -> Tensor:
-        """uint8 images as float32 with mean 0 and deviation 1 a channel over the training part."""
+        """Grey levels as float32 with mean 0 and deviation 1 a channel over the training part as it is."""
         return ((images.float() - self._mean) * self._inverse_deviation).contiguous(memory_format=self._memory_format)
 
 

@@ -85,8 +85,8 @@ class Classifier(pl.LightningModule):
             self._seed(int(self._step_seeds[step]))
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(self.recipe, step, self.steps)
-            images, labels = self.data.batch(step)
-            loss = F.cross_entropy(self(images), labels)
+            images, targets = self.data.batch(step)
+            loss = F.cross_entropy(self(images), targets)  # of classes, or of shares where a regime smooths or mixes
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             norm = nn.utils.clip_grad_norm_(self._weights, self.recipe.gradient_clip or math.inf)

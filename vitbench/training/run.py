@@ -17,10 +17,13 @@ import torch
 from vitbench import cost, datasets, models, subset
 from vitbench.datasets._variant import varied
 from vitbench.metrics.classification import correct
+from vitbench.nn.stochastic_depth import set_stochastic_depth, stochastic_depth_of
 from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
+from vitbench.regimes import STOCHASTIC_DEPTH, augmentation_text, regularisers_of
 from vitbench.registry import Entry
 from vitbench.spec import RunSpec, split_version
 from vitbench.streams import Streams
+from vitbench.training.augment import Augmentation
 from vitbench.training.data import Resident, Segments
 from vitbench.training.module import Classifier, Point, metrics_of
 from vitbench.training.schedule import curve_points
@@ -61,7 +64,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
         outcome="done" if module.diverged_at is None else "diverged",
         reason=None if module.diverged_at is None else
         f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {module.steps:,}",
-        data=_data(spec, module, chosen, arrays.sha256), card=_card(spec),
+        data=_data(spec, module, chosen, arrays.sha256), card=_card(spec, module.model),
         cost=_cost(module, counted, device, seconds=time.perf_counter() - clock, shared=shared),
         curves=_curves(module.points), final=_final(module), **_predictions(logits_IC, module),
         execution=place, started=started.isoformat(timespec="seconds"),
@@ -88,7 +91,8 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     meta, streams, (name, _) = _dataset(spec), Streams.of(spec), split_version(spec.model)
     layout = _memory_format(_model(spec).meta.family, device)
     arrays, seen = varied(arrays, chosen.refitted() if spec.refit else chosen, spec.data, streams, meta.num_classes)
-    data = Resident(arrays, seen, streams, spec.recipe, device, layout)
+    augmentation = Augmentation.of(spec.regime, meta, streams, device, shuffled=spec.data.pixels == "shuffled")
+    data = Resident(arrays, seen, streams, spec.recipe, device, layout, augmentation=augmentation)
 
     def build() -> torch.nn.Module:
         return models.build(name, spec.size, spec.options, meta.image, meta.num_classes)
@@ -96,6 +100,8 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
+    if spec.regime == "strong":
+        set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
     seeds = streams.step_seeds(spec.steps(len(seen.train), counted.macs))
     return Classifier(model, data, spec.recipe, seeds, on_point), counted
 
@@ -115,10 +121,16 @@ def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset, sha256: str)
                 num_classes=_dataset(spec).num_classes, subset=chosen.sha256, dataset_sha256=sha256)
 
 
-def _card(spec: RunSpec) -> models.Card:
-    entry = _model(spec)
+def _card(spec: RunSpec, model: torch.nn.Module) -> models.Card:
+    """The model's parts, the regularisers that are on (protocol rule 8), and what was done to the images."""
+    entry, meta = _model(spec), _dataset(spec)
     options, _ = models.resolve(entry.name, spec.size, spec.options)
-    return {**entry.meta.card(options, _dataset(spec).image), "regularisers": spec.recipe.regularisers}
+    parts = entry.meta.card(options, meta.image)
+    if spec.regime == "none":
+        return {**parts, "regularisers": spec.recipe.regularisers}
+    on = [spec.recipe.regularisers, *regularisers_of(spec.regime, stochastic_depth_of(model))]
+    return {**parts, "regularisers": ", ".join(text for text in on if text != "none") or "none",
+            "augmentation": augmentation_text(spec.regime, meta.keeps_labels, meta.image)}
 
 
 def _cost(module: Classifier, counted: cost.ModelCost, device: torch.device, *, seconds: float, shared: bool) -> Cost:

@@ -20,7 +20,7 @@ from vitbench.grid import Run, model_of
 from vitbench.live import LiveFile
 from vitbench.models import MODELS
 from vitbench.search import Trial
-from vitbench.spec import RunSpec
+from vitbench.spec import Regime, RunSpec
 from vitbench.study.engines.worker import Task, TrialTask, inspect, store_failure, work, work_trial
 from vitbench.study.place import Machine, Placement
 
@@ -94,13 +94,14 @@ class LocalEngine:
         self._running.clear()
 
     def inspect(self, dataset: DatasetEntry, plugins: tuple[Path, ...],
-                models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None) -> Machine:
+                models: Mapping[str, tuple[str, str | None, dict[str, Any]]] | None = None,
+                regimes: tuple[Regime, ...] = ()) -> Machine:
         """Load the dataset once, so that no run finds it missing, look for CUDA devices, and try every model.
 
-        `models` are name, size and options by label. Raises DatasetError, PluginError or UnfitModels as the worker
-        did, or WorkerDied.
+        `models` are name, size and options by label; the answer has a picture of each of `regimes`. Raises
+        DatasetError, PluginError or UnfitModels as the worker did, or WorkerDied.
         """
-        connection, process = self._start(inspect, dataset, plugins, dict(models or {}))
+        connection, process = self._start(inspect, dataset, plugins, dict(models or {}), regimes)
         try:
             answer = connection.recv()
         except EOFError:

@@ -21,7 +21,7 @@ from vitbench.models import ModelError, checked_cost
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.search import Trial
-from vitbench.spec import RunSpec
+from vitbench.spec import Regime, RunSpec
 from vitbench.store import ResultStore
 from vitbench.study.place import Machine
 
@@ -66,7 +66,7 @@ def _tell(answer: Connection, what: object) -> None:
 
 
 def inspect(dataset: DatasetEntry, plugins: tuple[Path, ...], models: dict[str, tuple[str, str | None, dict[str, Any]]],
-            answer: Connection) -> None:
+            regimes: tuple[Regime, ...], answer: Connection) -> None:
     """In a worker: answers with a Machine, or with the exception that says why no run can start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that half a download is removed
@@ -79,9 +79,15 @@ def inspect(dataset: DatasetEntry, plugins: tuple[Path, ...], models: dict[str, 
         sha256 = _load(dataset)
         seconds, devices = time.monotonic() - began, torch.cuda.device_count()
         _tell(answer, Machine(torch.cuda.get_device_name(0) if devices else None, devices, _tried(dataset, models),
-                              seconds, sha256))
+                              seconds, sha256, {regime: _picture(dataset, regime) for regime in regimes}))
     except (datasets.DatasetError, PluginError, UnfitModels) as error:
         _tell(answer, type(error)(*error.args))  # without its cause, which may not cross the border
+
+
+def _picture(dataset: DatasetEntry, regime: Regime) -> bytes:
+    from vitbench.training.pictures import picture
+
+    return picture(dataset, regime)
 
 
 def _load(dataset: DatasetEntry) -> str:
