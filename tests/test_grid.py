@@ -131,6 +131,12 @@ def test_a_selection_that_selects_nothing_says_what_there_is(only: str, words: s
         select(runs_of(study()), only)
 
 
+def test_a_selection_whose_parts_have_no_run_in_common_is_refused() -> None:
+    runs = runs_of(study(controls=({"name": "c", "recipe": {"warmup": 0}, "only": "model=linear"},)))
+    with pytest.raises(ValueError, match="none matches all of them"):
+        select(runs, "model=convnet:s,control=c")
+
+
 def test_priority_puts_runs_first_and_loses_none() -> None:
     plain = runs_of(study())
     runs = by_priority(plain, ("model=convnet:s,fraction=1", "fraction=0.29"))

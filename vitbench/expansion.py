@@ -18,12 +18,16 @@ Outcomes = Mapping[tuple[str, Condition], Mapping[str, Any]]
 def expand(study: Study, resolved: Resolved, outcomes: Outcomes | None = None) -> list[Run]:
     """All runs: the grid seed by seed, so that a study cut short still has whole comparisons, then its controls,
     then its anchors. Raises BadSelection for a control or tuning of cells that the grid lacks."""
-    grid = _Grid(study, resolved)
-    default = list(grid.main())
+    default = default_runs(study, resolved)
     found = default + list(_tuned(study, default, outcomes or {}))
     for control in (variant for one in study.controls for variant in one.variants()):
         found += _controlled(control, default)
-    return found + list(grid.anchors())
+    return found + list(_Grid(study, resolved).anchors())
+
+
+def default_runs(study: Study, resolved: Resolved) -> list[Run]:
+    """The grid itself in the default setting, in its order: what controls and tuning repeat."""
+    return list(_Grid(study, resolved).default())
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class _Grid:
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", {entry.label: entry for entry in self.study.models})
 
-    def main(self) -> Iterator[Run]:
+    def default(self) -> Iterator[Run]:
         study = self.study
         shares: list[dict[str, Any]] = [{"fraction": f} for f in study.fractions or ()]
         shares += [{"images_per_class": k} for k in study.images_per_class or ()]
@@ -91,9 +95,13 @@ def _controlled(control: Control, default: list[Run]) -> list[Run]:
     if control.crossed is not None:
         first = min(run.spec.seed for run in chosen)
         chosen = [run for run in chosen if run.spec.seed == first]  # seeds give way to the design's own
-        return [_crossed(control, run, streams) for run in chosen for streams in control.crossed.combinations()]
-    return [Run(run.label, run.setting, _changed(run.spec, **_changes(control, run.spec)), control.name)
-            for run in chosen]
+        return [_repeated(control, run, **_crossed(streams)) for run in chosen
+                for streams in control.crossed.combinations()]
+    return [_repeated(control, run, **_changes(control, run.spec)) for run in chosen]
+
+
+def _repeated(control: Control, run: Run, **changes: Any) -> Run:
+    return Run(run.label, run.setting, _changed(run.spec, **changes), control.name, origin=run.condition)
 
 
 def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:
@@ -107,10 +115,9 @@ def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:
     return {"budget": {"unit": spec.budget.unit, "amount": spec.budget.amount * control.budget_factor}}
 
 
-def _crossed(control: Control, run: Run, streams: StreamChanges) -> Run:
+def _crossed(streams: StreamChanges) -> dict[str, Any]:
     assert streams.subset is not None
-    spec = _changed(run.spec, seed=streams.subset, streams=_beside(streams, streams.subset))
-    return Run(run.label, run.setting, spec, control.name)
+    return {"seed": streams.subset, "streams": _beside(streams, streams.subset)}
 
 
 def _beside(streams: StreamChanges, seed: int) -> dict[str, int]:

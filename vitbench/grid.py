@@ -28,6 +28,7 @@ class Run:
     spec: RunSpec
     control: str = MAIN  # the control that asks for it, or `anchor`
     pending: bool = False  # its cell is not tuned yet: `spec` stands in for one that is not known
+    origin: "Condition | None" = None  # of a control: the default cell that it repeats
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -133,7 +134,10 @@ def select(runs: list[Run], only: str | None) -> list[Run]:
         known = sorted({_value(run, key) for run in runs} - {"None"})
         for value in values - set(known):
             raise BadSelection(f"{key}={value}: this study has {', '.join(known) or 'none'}.{nearest(value, known)}")
-    return [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    found = [run for run in runs if all(_value(run, key) in values for key, values in wanted.items())]
+    if runs and not found:
+        raise BadSelection(f"{only!r}: runs of the study match each part of it, and none matches all of them")
+    return found
 
 
 def _value(run: Run, key: str) -> str:

@@ -34,7 +34,7 @@ class Search(Frozen):
     regime: str
     budget: str
     tuning: Tuning
-    validation: str  # 'holdout' or '5-fold, 1 repeat'
+    validation: str  # 'holdout' or '5-fold cross-validation, 2 times'
     validation_images: int  # that each trial was judged on
     trials: tuple[Trial, ...] = ()
 
@@ -44,9 +44,14 @@ class Search(Frozen):
         return self.label, self.share, self.regime, self.budget
 
     @property
+    def left(self) -> int:
+        """Trials that have not ended."""
+        return self.tuning.trials - len(self.trials)
+
+    @property
     def ended(self) -> bool:
         """True if every trial has ended."""
-        return len(self.trials) >= self.tuning.trials
+        return self.left <= 0
 
     @property
     def best(self) -> Trial | None:

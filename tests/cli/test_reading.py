@@ -10,7 +10,9 @@ import pytest
 
 from tests.cli.driver import vitbench
 from tests.report.factory import record, resolved, study
+from vitbench.cli.app import tables
 from vitbench.live import Progress
+from vitbench.report.tables import MixedDevices
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 from vitbench.units import byte_text
@@ -34,6 +36,19 @@ def test_the_table_comes_in_every_form_and_twice_the_same(results: Path, form: s
     assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout
     assert "convnet:xs" in first.stdout
+
+
+@pytest.mark.parametrize("name", ["summary", "budgets"])
+def test_no_table_mixes_devices_unless_asked(tmp_path: Path, name: str) -> None:
+    of = study(budgets=[{"steps": 300}, {"steps": 600}])
+    folder = StudyFolder("mixed", of, resolved(of), ResultStore(tmp_path / "mixed"))
+    folder.store.prepare()
+    folder.write({})
+    for run in folder.runs:
+        folder.store.write(record(run, folder.resolved, device=f"device {run.spec.seed}"), None)
+    with pytest.raises(MixedDevices, match="device 0, device 1, device 2"):
+        tables("mixed", name, "md", mixed_devices=False, results=tmp_path)
+    tables("mixed", name, "md", mixed_devices=True, results=tmp_path)
 
 
 def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_ranking_that_flips_with_the_budget_is_named_with_both_differences() -
     assert column(table, "ranking_1") == ["convnet:xs 90.1 > token_transformer:xs 80.1"]
     assert column(table, "ranking_2") == ["token_transformer:xs 90.1 > convnet:xs 80.1"]
     assert column(table, "flips")[0].startswith(
-        "token_transformer:xs minus convnet:xs: -10.0 [-10.0, -10.0], then 10.0".replace("-", MINUS))
+        "token_transformer:xs minus convnet:xs: -10.0 [-10.0, -10.0], then +10.0".replace("-", MINUS))
     assert column(table, "order_changes") == [None]
 
 
@@ -66,6 +66,15 @@ def test_missing_runs_leave_a_ranking_without_a_word() -> None:
     assert table is not None
     assert column(table, "ranking_1") == [None]
     assert column(table, "flips") == [None]
+
+
+def test_every_row_names_the_runs_that_it_is_made_from() -> None:
+    found = frame(study(**TWO_BUDGETS, controls=[{"name": "c", "recipe": {"warmup": 0}}]), crossing)
+    grid, beside_it = ([run.spec.run_id for run in found.runs if bool(run.control) is of] for of in (False, True))
+    for name, ids in (("budgets", grid), ("controls", beside_it)):
+        table = BESIDE[name](found)
+        assert table is not None
+        assert sorted(" ".join(column(table, "run_ids")).split()) == sorted(ids)
 
 
 def test_a_study_of_one_kind_has_no_table_beside() -> None:
@@ -97,6 +106,25 @@ def test_a_cell_that_a_longer_schedule_changes_is_marked_budget_limited() -> Non
 def test_a_cell_that_changes_by_less_than_the_margin_is_not() -> None:
     assert budget_limited(longer(0.009)) == {}
     assert set(budget_limited(longer(-0.03)).values()) == {f"budget-limited: x2 {MINUS}3.0, x4 {MINUS}3.0"}
+
+
+def by_budget(run: Run, facts: Resolved) -> RunRecord:
+    """Ten points more from 600 steps on."""
+    return record(run, facts, test_accuracy=0.8 + 0.1 * (run.spec.budget.amount >= 600) + 0.002 * run.spec.seed)
+
+
+def test_a_longer_schedule_is_compared_with_the_one_that_it_lengthens() -> None:
+    """Also where it is the grid's next budget: 600 steps are not compared with themselves."""
+    table = controls(frame(study(budgets=[{"steps": 300}, {"steps": 600}], fractions=[1],
+                                 controls=[{"name": "x2", "budget_factor": 2}]), by_budget))
+    assert table is not None
+    assert column(table, "budget") == ["steps:600"] * 2 + ["steps:1200"] * 2
+    assert column(table, "difference") == pytest.approx([0.1] * 2 + [0] * 2)
+
+
+def test_a_saturation_check_of_some_seeds_marks_its_cells() -> None:
+    of = study(controls=[{"name": "x2", "budget_factor": 2, "only": "seed=1,seed=2"}])
+    assert set(budget_limited(frame(of, by_budget)).values()) == {"budget-limited: x2 +10.0"}
 
 
 def test_controls_stand_beside_the_grid_and_never_in_it() -> None:

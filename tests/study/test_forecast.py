@@ -8,13 +8,14 @@ import pytest
 
 from tests.report.factory import failure, record, resolved, study
 from vitbench.config import Study
+from vitbench.config.bands import Band
 from vitbench.environment import usable_cores
 from vitbench.expansion import expand
 from vitbench.grid import Run
 from vitbench.record import RunRecord
 from vitbench.report.cells import cells
 from vitbench.report.frame import build
-from vitbench.spec import BudgetTooSmall
+from vitbench.spec import BudgetTooSmall, Recipe
 from vitbench.store import ResultStore
 from vitbench.study import costs
 from vitbench.study.costs import Rates
@@ -43,6 +44,15 @@ def folder(tmp_path: Path) -> StudyFolder:
     made = StudyFolder("quick", of, resolved(of), ResultStore(tmp_path / "quick"))
     made.store.prepare()
     return made
+
+
+def test_anchors_do_not_tell_how_the_grid_parts_a_share(tmp_path: Path) -> None:
+    of = study(anchors=["convnet:xs"])
+    band = Band(dataset="digits@1", family="convolution", low=0.9, high=0.99, recipe=Recipe(), steps=700, source="?",
+                why="?")
+    names = resolved(of).model_copy(update={"bands": {"convnet:xs": band}})
+    found = plan(StudyFolder("quick", of, names, ResultStore(tmp_path / "quick")), TWO, deviation=None)
+    assert [(share["share"], share["val_images"]) for share in found.shares] == [("0.1", 25), ("1", 284)]
 
 
 def test_a_run_takes_its_training_its_evaluation_and_its_overhead(folder: StudyFolder, tmp_path: Path) -> None:

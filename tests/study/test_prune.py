@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,13 +134,16 @@ def test_what_was_set_aside_half_written_or_lost_is_found(folder: StudyFolder) -
     folder.store.set_aside(folder.runs[0].spec.run_id, "replaced")
     folder.store.set_aside(folder.runs[1].spec.run_id, "damaged")
     (home / "runs" / ".0123456789abcdef.77").mkdir()
-    old = home / ".table.md.77"
-    for path in (old, home / ".report.html.78", home / "subsets" / f"{'c' * 64}.json", home / "subsets" / "mine.txt"):
+    (home / "tuning").mkdir()
+    old, search = home / ".table.md.77", home / "tuning" / f".{'d' * 16}.json.77"
+    for path in (old, search, home / ".report.html.78", home / "subsets" / f"{'c' * 64}.json",
+                 home / "subsets" / "mine.txt"):
         path.write_text("x")
     os.utime(old, (0, 0))
+    os.utime(search, (0, 0))
     (home / "live").mkdir()
     (home / "live" / "0123456789abcdef.json").write_text("{}")
-    assert kinds(folder) == {"runs of an earlier form": 4, "replaced runs": 1, "damaged records": 1, "half-written": 2,
+    assert kinds(folder) == {"runs of an earlier form": 4, "replaced runs": 1, "damaged records": 1, "half-written": 3,
                              "live files": 1, "subsets of no run": 1}
     remove_all(folder)
     assert kinds(folder) == {}
@@ -198,6 +202,18 @@ def test_a_kill_in_the_middle_leaves_a_readable_folder(folder: StudyFolder, monk
     assert kinds(folder).keys() == {"half-written"}
     remove_all(folder)
     assert kinds(folder) == {}
+
+
+def test_tuned_runs_stay_while_their_search_has_not_ended(folder: StudyFolder, tmp_path: Path) -> None:
+    """More trials were asked for: the best one may be the one of before."""
+    of = study(seeds=2, tuning={"space": {"learning_rate": [0.01, 0.02]}, "trials": 2, "only": "fraction=1"})
+    tuning = made(of, tmp_path)
+    first, *_ = (run for run in tuning.runs if run.pending)
+    of_before = RunSpec.model_validate(first.spec.model_dump() | {"recipe": {"learning_rate": 0.01}})
+    tuning.store.write(record(replace(first, spec=of_before), tuning.resolved), None)
+    assert kinds(tuning) == {"runs of an earlier form": 4}
+    assert leftovers(tuning, logits=False)[1] == [f"run {of_before.run_id} may be of a cell whose search has not ended"]
+    assert kinds(folder) == {"runs of an earlier form": 5}  # of the study without tuning
 
 
 def test_a_link_goes_and_what_it_points_to_stays(folder: StudyFolder, tmp_path: Path) -> None:

@@ -110,13 +110,15 @@ def tables(study: StudyArgument,
     """Print a table of a study."""
     from vitbench.report import render
     from vitbench.report.catalogue import BESIDE
-    from vitbench.report.tables import summary
+    from vitbench.report.tables import refuse_mixed, summary
 
     forms = {"md": render.markdown, "csv": render.csv, "json": render.json, "html": render.html}
     choose("--format", form, tuple(forms))
     choose("NAME", name, ("summary", *BESIDE))
     frame = _frame(_folder(study, results))
-    table = summary(frame, mixed_devices=mixed_devices) if name == "summary" else BESIDE[name](frame)
+    if not mixed_devices:
+        refuse_mixed(frame)
+    table = summary(frame, mixed_devices=True) if name == "summary" else BESIDE[name](frame)
     if table is None:
         raise BadInput(f"NAME: this study has no table {name!r}: {_NEEDS[name]}")
     sys.stdout.write(forms[form](table))

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from vitbench.grid import Run
 from vitbench.live import Progress
+from vitbench.report.wording import NONE
 from vitbench.study.drive import Summary
 from vitbench.study.engines.local import Ended
 from vitbench.units import duration
@@ -88,7 +89,7 @@ class LiveDisplay(PlainDisplay):
             table.add_column(heading, justify="left" if heading == "running" else "right")
         for run in live:
             name = _named(self._runs[run.run_id]) if run.run_id in self._runs else run.run_id
-            losses = ["—" if loss is None else f"{loss:.3f}" for loss in (run.train_loss, run.val_loss, run.test_loss)]
+            losses = [NONE if loss is None else f"{loss:.3f}" for loss in (run.train_loss, run.val_loss, run.test_loss)]
             table.add_row(Text(name + (" (lost)" if run.lost else "")), f"{run.step} of {run.steps}", *losses)
         return table
 

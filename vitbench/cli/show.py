@@ -12,7 +12,7 @@ from vitbench.report.frame import Frame
 from vitbench.report.render import Table
 from vitbench.report.tables import summary
 from vitbench.study.folder import StudyFolder
-from vitbench.study.progress import STATES, counts
+from vitbench.study.progress import STATES, counts, trials
 
 # Columns of the full table that fit a terminal of 100 characters, under shorter titles.
 SHORT = {"label": "model", "share": "share", "train_images": "train", "runs": "runs",
@@ -60,10 +60,9 @@ def _print_runs(console: Console, folder: StudyFolder, live: list[Progress]) -> 
         grid.add_row(Text(label), str(count.total()), *(str(count[state]) for state in STATES))
     console.print(grid)
     if folder.searches:
-        ended, asked = (sum(counts) for counts in zip(*((len(one.search.trials), one.search.tuning.trials)
-                                                         for one in folder.searches), strict=True))
-        console.print(f"tuning: {ended:,} of {asked:,} trials done in {len(folder.searches)} searches; the runs of a "
-                      "cell follow its search")
+        tried = trials(folder)
+        console.print(f"tuning: {tried['done']:,} of {sum(tried.values()):,} trials done in "
+                      f"{len(folder.searches)} searches; the runs of a cell follow its search")
     for remark in folder.remarks():
         console.print(remark)
 

@@ -10,7 +10,7 @@ from vitbench.spec import Frozen, printable
 MAIN, ANCHOR = "", "anchor"
 """What runs of the grid itself and of the anchors bear in a control's place."""
 
-Seeds = Annotated[int, Field(ge=0, lt=10_000)]
+Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuning (protocol rule 11)
 CHANGES = ("data", "recipe", "grid", "budget_factor", "streams", "crossed")
 
 
@@ -26,10 +26,10 @@ Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(printa
 class StreamChanges(Frozen):
     """Streams held at one seed while the others follow the run's."""
 
-    subset: Seeds | None = None
-    init: Seeds | None = None
-    order: Seeds | None = None
-    augment: Seeds | None = None
+    subset: Seed | None = None
+    init: Seed | None = None
+    order: Seed | None = None
+    augment: Seed | None = None
 
 
 class Crossed(Frozen):
@@ -79,5 +79,3 @@ class Control(Frozen):
             told = ", ".join(f"{key}={value}" for key, value in recipe.items())
             found.append(Control(name=f"{self.name}: {told}"[:100], only=self.only, recipe=recipe))
         return found
-
-

@@ -4,15 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_serializer, model_validator
 
-from vitbench.config.controls import Control
+from vitbench.config.controls import Control, Seed
 from vitbench.config.tuning import Tuning
 from vitbench.spec import Budget, DataVariant, ExactFraction, Frozen, Positive, Recipe, Regime, printable
 
 Size = Literal["xs", "s", "m", "l", "xl"]
-
-
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(printable)]
-Seed = Annotated[int, Field(ge=0, lt=10_000)]  # 10,000 and above belong to tuning (protocol rule 11)
 
 
 def _options_apart(entry: dict[Any, Any], keys: tuple[str, ...]) -> dict[Any, Any]:

@@ -41,25 +41,24 @@ def anchors(frame: Frame) -> list[Anchor]:
 COLUMNS = (Column("label", "model"), Column("family", "family"), Column("band", "band, %"),
            Column("test_accuracy", "test accuracy, %", numeric=True), Column("runs", "runs", numeric=True),
            Column("state", "state"), Column("steps", "steps", numeric=True), Column("source", "source of the band"),
-           Column("low", "", shown=False), Column("high", "", shown=False), Column("run_ids", "", shown=False),
-           Column("content_sha256", "", shown=False))
+           Column("low", "", shown=False), Column("high", "", shown=False), *notes.RESTS_ON)
 
 
 def table(frame: Frame) -> Table | None:
     """One row an anchor. None without anchors."""
-    found, sha256 = anchors(frame), notes.identity(frame)[2]
+    found, identity = anchors(frame), notes.identity(frame)
     if not found:
         return None
     return Table(f"Study {frame.study}: anchors on all training images of {frame.resolved.dataset_text}", COLUMNS,
-                 tuple(_row(one, sha256) for one in found), (), (
+                 tuple((*_row(one), *notes.rests_on([one.cell], identity)) for one in found), (), (
                      "An anchor has the band's own recipe, regime and budget, and trains on the validation part, too.",
                      "Below its band a baseline is too weak to be compared with; above it the band is too low.",
-                     f"Content SHA-256 {sha256}"))
+                     *notes.cited(frame)))
 
 
-def _row(one: Anchor, sha256: str) -> tuple[Entry, ...]:
+def _row(one: Anchor) -> tuple[Entry, ...]:
     band, cell = one.band, one.cell
     return (word(cell.label), word(cell.family), word(f"{percent(band.low)} to {percent(band.high)}"),
             Entry(one.mean, percent(one.mean)), Entry(len(cell.rows), f"{len(cell.rows)} of {len(cell.runs)}"),
             word(one.state), Entry(band.steps, f"{band.steps:,}"), word(band.source), plain(band.low),
-            plain(band.high), plain(" ".join(row.run_id for row in cell.rows)), plain(sha256))
+            plain(band.high))

@@ -1,11 +1,11 @@
 """The controls of a study beside the cells that they change."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from vitbench.report import notes
-from vitbench.report.cells import Cell, cells, control_cells, paired
+from vitbench.report.cells import Cell, CellKey, cells, control_cells, paired
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, plain, word
+from vitbench.report.render import Column, Entry, Table, plain, where_varied, word
 from vitbench.report.wording import interval_text, percent, signed_interval
 from vitbench.stats.intervals import t_interval
 
@@ -16,32 +16,29 @@ COLUMNS = (
     Column("grid_accuracy", "in the grid, %", numeric=True),
     Column("difference", "difference, points [95 %]", numeric=True), Column("difference_low", "", shown=False),
     Column("difference_high", "", shown=False), Column("fit_state", "fit state"), Column("notes", "notes"),
-    Column("run_ids", "", shown=False), Column("content_sha256", "", shown=False))
+    *notes.RESTS_ON)
 
 
 def controls(frame: Frame) -> Table | None:
     """One row a control's cell: its accuracy and the paired difference to the grid's own. None without controls."""
-    found, grid = control_cells(frame), cells(frame)
+    found, grid = control_cells(frame), {cell.key: cell for cell in cells(frame)}
     if not found:
         return None
-    sha256 = notes.identity(frame)[2]
-    varies = {key: len({getattr(cell, key) for cell in found}) > 1 for key in ("regime", "budget")}
+    identity = notes.identity(frame)
+    values = {key: len({getattr(cell, key) for cell in found}) for key in ("regime", "budget")}
     return Table(f"Study {frame.study}: controls, test accuracy on {found[0].runs[0].spec.dataset_text}",
-                 tuple(replace(column, shown=column.shown and varies.get(column.key, True)) for column in COLUMNS),
-                 tuple(_row(cell, _origin(cell, grid), sha256) for cell in found), (), _footer(frame))
+                 where_varied(COLUMNS, values),
+                 tuple((*_row(cell, _origin(cell, grid)), *notes.rests_on([cell], identity)) for cell in found), (),
+                 _footer(frame))
 
 
-def _origin(cell: Cell, grid: tuple[Cell, ...]) -> Cell | None:
-    """The cell of the grid that the control changes: of the same budget, or of the one that it makes longer."""
-    alike = [other for other in grid if (other.label, other.share, other.regime, other.setting)
-             == (cell.label, cell.share, cell.regime, cell.setting)]
-    unit, amount = cell.runs[0].spec.budget.unit, cell.runs[0].spec.budget.amount
-    shorter = [other for other in alike if other.runs[0].spec.budget.unit == unit
-               and amount % other.runs[0].spec.budget.amount == 0]
-    return max(shorter, key=lambda other: other.runs[0].spec.budget.amount, default=None)
+def _origin(cell: Cell, grid: Mapping[CellKey, Cell]) -> Cell | None:
+    """The cell of the grid that the control repeats; None where the frame holds a part of the study without it."""
+    origin = cell.runs[0].origin
+    return None if origin is None else grid.get((*origin, cell.setting))
 
 
-def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
+def _row(cell: Cell, origin: Cell | None) -> tuple[Entry, ...]:
     differences = paired(cell, origin) if origin is not None and not cell.crossed else []
     difference = t_interval(differences) if differences else None
     accuracy = cell.accuracy
@@ -53,13 +50,11 @@ def _row(cell: Cell, origin: Cell | None, sha256: str) -> tuple[Entry, ...]:
             Entry(difference.mean if difference else None, signed_interval(difference)),
             plain(difference.low if difference else None), plain(difference.high if difference else None),
             word(cell.fit_state),
-            notes.marks(cell, None, "crossed design: no interval over its runs" if cell.crossed else None),
-            plain(" ".join(row.run_id for row in cell.rows)), plain(sha256))
+            notes.marks(cell, None, "crossed design: no interval over its runs" if cell.crossed else None))
 
 
 def _footer(frame: Frame) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     return ("Each control repeats cells of the grid with one thing changed; the difference is paired by seed, control "
             "minus grid, with its 95 % t interval over seeds.",
             "Clean-train error under label noise is measured against the labels that were trained on.",
-            f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}")
+            *notes.cited(frame))

@@ -1,10 +1,11 @@
 """What stands beside the numbers: marks of a cell, footnotes, and the footer that a citation needs."""
 
+from collections.abc import Iterable
 from itertools import product
 
 from vitbench.report.cells import Cell, content_sha256
 from vitbench.report.frame import Frame
-from vitbench.report.render import Entry
+from vitbench.report.render import Column, Entry, plain
 from vitbench.report.wording import NONE, interval_text, percent, shortened
 from vitbench.stats.intervals import Interval
 
@@ -22,6 +23,21 @@ def identity(frame: Frame) -> tuple[str, str, str]:
     """Code versions, numerics and content hash: what a citation names (protocol rule 30)."""
     versions = sorted({row.code_version for row in frame.rows if row.code_version is not None})
     return ", ".join(versions) or "unknown", ", ".join(map(str, _numerics(frame))), content_sha256(frame)
+
+
+RESTS_ON = tuple(Column(key, "", shown=False) for key in ("run_ids", "code_version", "numerics", "content_sha256"))
+"""The last columns of every table: each row carries what a citation names (protocol rule 30)."""
+
+
+def rests_on(found: Iterable[Cell], of: tuple[str, str, str]) -> tuple[Entry, ...]:
+    """The entries of RESTS_ON of a row that is made from some cells, `of` a frame's identity."""
+    return tuple(map(plain, (" ".join(row.run_id for cell in found for row in cell.rows), *of)))
+
+
+def cited(frame: Frame) -> tuple[str, str]:
+    """The same as the last lines of a footer."""
+    versions, numerics, sha256 = identity(frame)
+    return f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}"
 
 
 def _numerics(frame: Frame) -> list[int]:
@@ -149,7 +165,19 @@ def _sizes(found: tuple[Cell, ...]) -> list[str]:
         if cell.size is not None and count is not None and cell.family in MATCHED:
             params.setdefault(cell.size, {})[cell.label] = (cell.family, count)
     return [_size(size, models) for size, models in params.items()
-            if {family for family, _ in models.values()} == set(MATCHED)]
+            if {family for family, _ in models.values()} == set(MATCHED)] + _matched_on_macs(found)
+
+
+def _matched_on_macs(found: tuple[Cell, ...]) -> list[str]:
+    """Which attention and convolution models take as many multiply-adds: a headline needs such a pair, too (18)."""
+    macs = {family: {cell.label: count for cell in found if cell.family == family and (count := cell.constant("macs"))}
+            for family in MATCHED}
+    attention, convolution = (macs[family] for family in MATCHED)
+    if not attention or not convolution:
+        return []
+    pairs = [f"{a} and {c}" for (a, x), (c, y) in product(attention.items(), convolution.items())
+             if max(x, y) / min(x, y) - 1 <= MATCH]
+    return [f"Matched on MACs within {percent(MATCH)} %, of attention and convolution: {'; '.join(pairs) or 'none'}."]
 
 
 def _size(size: str, models: dict[str, tuple[str, int]]) -> str:

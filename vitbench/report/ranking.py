@@ -1,22 +1,20 @@
 """Whether the ranking of the models changes with the budget, the regime, or tuning."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal
 
 from vitbench.report import notes
 from vitbench.report.cells import Cell, cells, paired
 from vitbench.report.frame import Frame
 from vitbench.report.render import Column, Entry, Table
-from vitbench.report.wording import NONE, interval_text, percent
+from vitbench.report.wording import NONE, percent, signed_interval
 from vitbench.stats.intervals import FEW_SEEDS, t_interval
 from vitbench.stats.ranking import change
 
 Axis = Literal["budget", "regime", "setting"]
 AXES: tuple[Axis, ...] = ("budget", "regime", "setting")
 Group = dict[str, list[Cell]]  # by value of the axis
-_IDENTITY = (Column("code_version", "", shown=False), Column("numerics", "", shown=False),
-             Column("content_sha256", "", shown=False))
 
 
 def ranking(frame: Frame, axis: Axis) -> Table | None:
@@ -34,10 +32,11 @@ def ranking(frame: Frame, axis: Axis) -> Table | None:
     varies = [key == "share" or len({same[i] for same in groups}) > 1 for i, key in enumerate(others)]
     columns = [*(Column(key, key, shown=shown) for key, shown in zip(others, varies, strict=True)),
                *(Column(f"ranking_{i}", f"ranking under {value}") for i, value in enumerate(values, 1)),
-               Column("flips", "flips"), Column("order_changes", "order changes"), *_IDENTITY]
-    identity = tuple(Entry(text, "") for text in notes.identity(frame))
+               Column("flips", "flips"), Column("order_changes", "order changes"), *notes.RESTS_ON]
+    identity = notes.identity(frame)
     rows = tuple((*(Entry(part, part) for part in same), *(_order(group.get(value, [])) for value in values),
-                  *_changes(group, frame.margin, comparisons), *identity) for same, group in groups.items())
+                  *_changes(group, frame.margin, comparisons), *notes.rests_on(chain(*group.values()), identity))
+                 for same, group in groups.items())
     return Table(f"Study {frame.study}: does the ranking change with the {axis}?", tuple(columns), rows, (),
                  _footer(frame, axis, comparisons))
 
@@ -62,14 +61,15 @@ def _pairs(group: Group) -> list[tuple[tuple[Cell, Cell], tuple[Cell, Cell]]]:
 def _changes(group: Group, margin: float, comparisons: int) -> tuple[Entry, Entry]:
     flips, orders = [], []
     for before, after in _pairs(group):
-        one, other = paired(*before), paired(*after)
-        if not one or not other:
+        differences = paired(*before), paired(*after)
+        if not all(differences):
             continue
-        told = (f"{before[0].label} minus {before[1].label}: {interval_text(t_interval(one))}, then "
-                f"{interval_text(t_interval(other))}")
-        if change(one, other, margin=margin, comparisons=comparisons).flips:
+        first, second = map(t_interval, differences)
+        told = (f"{before[0].label} minus {before[1].label}: {signed_interval(first)}, then "
+                f"{signed_interval(second)}")
+        if change(*differences, margin=margin, comparisons=comparisons).flips:
             flips.append(told)
-        elif t_interval(one).mean * t_interval(other).mean < 0:
+        elif first.mean * second.mean < 0:
             orders.append(told)
     return _listed(flips), _listed(orders)
 
@@ -79,11 +79,10 @@ def _listed(texts: list[str]) -> Entry:
 
 
 def _footer(frame: Frame, axis: Axis, comparisons: int) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     return (
         f"Flips: the paired difference of two models, in points, excludes 0 on one side under one {axis} and on the "
         f"other side under another, at level 1 - .05/{comparisons} ({comparisons} comparisons), both differences at "
         f"least {percent(frame.margin)} points; none is declared below {FEW_SEEDS} seeds.",
         "Order changes: the means change places, but no flip is shown. Differences stand with their 95 % t interval "
         "over seeds.",
-        f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}")
+        *notes.cited(frame))

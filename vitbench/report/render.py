@@ -4,8 +4,11 @@ import csv as csv_module
 import io
 import json as json_module
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
+
+from vitbench.report.wording import NONE
 
 Value = str | int | float | bool | None
 WIDEST_PADDING = 40  # one long label must not push every row out of the window
@@ -29,9 +32,14 @@ class Entry:
     text: str
 
 
+def where_varied(columns: Iterable[Column], values: Mapping[str, int]) -> tuple[Column, ...]:
+    """The columns without those that hold one value in every row; `values` says how many some of them have."""
+    return tuple(replace(column, shown=column.shown and values.get(column.key, 2) > 1) for column in columns)
+
+
 def word(text: str | None) -> Entry:
     """A word, or a dash where it is missing."""
-    return Entry(text, "—" if text is None else text)
+    return Entry(text, NONE if text is None else text)
 
 
 def plain(value: Value) -> Entry:

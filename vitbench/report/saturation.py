@@ -33,8 +33,9 @@ def _lengthened(frame: Frame) -> list[tuple[int, Cell, Cell]]:
 
 
 def _but_for_the_amount(cell: Cell) -> str:
+    # Nor for the seed: a control may repeat some of the seeds only.
     spec = cell.runs[0].spec
-    return canonical_json([cell.label, cell.setting, spec.budget.unit, spec.model_dump(exclude={"budget"})])
+    return canonical_json([cell.label, cell.setting, spec.budget.unit, spec.model_dump(exclude={"budget", "seed"})])
 
 
 def _amount(cell: Cell) -> int:

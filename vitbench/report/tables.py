@@ -15,23 +15,30 @@ class MixedDevices(ValueError):
     """Runs of several devices in one table, which compares neither their times nor, to the last digit, their losses."""
 
 
+def refuse_mixed(frame: Frame) -> None:
+    """Raise MixedDevices, naming them, where the runs were computed on several devices."""
+    devices = notes.devices_of(frame)
+    if len(devices) > 1:
+        raise MixedDevices(f"study {frame.study!r} has runs of {len(devices)} devices: {', '.join(devices)}; "
+                           "one table never mixes devices unless asked")
+
+
 def summary(frame: Frame, *, mixed_devices: bool = False) -> Table:
     """One row a cell of the study's grid.
 
     Same records, same table, whatever their order. Runs that diverged or failed count as chance accuracy, with the
-    mean without them in a footnote. Raises MixedDevices, naming them, unless `mixed_devices` allows it.
+    mean without them in a footnote. Raises MixedDevices unless `mixed_devices` allows it.
     """
-    devices = notes.devices_of(frame)
-    if len(devices) > 1 and not mixed_devices:
-        raise MixedDevices(f"study {frame.study!r} has runs of {len(devices)} devices: {', '.join(devices)}; "
-                           "one table never mixes devices unless asked")
+    if not mixed_devices:
+        refuse_mixed(frame)
     found, limited, tuned = cells(frame), budget_limited(frame), tuning_marks(frame)
     badly = [notes.ended_badly(cell) for cell in found]
     numbers = notes.numbered(badly)
     identity = notes.identity(frame)
     columns, fills = zip(*_columns(found), strict=True)
     rows = tuple((*(fill(cell) for fill in fills),
-                  notes.marks(cell, number, tuned.get(cell.key), limited.get(cell.key)), *_rests_on(cell, identity))
+                  notes.marks(cell, number, tuned.get(cell.key), limited.get(cell.key)), plain(notes.INTERVAL),
+                  *notes.rests_on([cell], identity))
                  for cell, number in zip(found, numbers, strict=True))
     return Table(notes.caption(frame, found), (*columns, *_LAST), rows,
                  (*(note for note in badly if note), *notes.excluded(frame)), notes.footer(frame, found))
@@ -109,11 +116,4 @@ _NUMBERS: list[tuple[Column, Fill]] = [
     (Column("shared_device", "", shown=False), lambda c: plain(c.shared_device if c.rows else None)),
 ]
 
-_LAST = (Column("notes", "notes"), Column("run_ids", "", shown=False), Column("interval", "", shown=False),
-         Column("code_version", "", shown=False), Column("numerics", "", shown=False),
-         Column("content_sha256", "", shown=False))
-
-
-def _rests_on(cell: Cell, identity: tuple[str, str, str]) -> tuple[Entry, ...]:
-    """A data row carries what a citation names (protocol rule 30)."""
-    return tuple(map(plain, (" ".join(row.run_id for row in cell.rows), notes.INTERVAL, *identity)))
+_LAST = (Column("notes", "notes"), Column("interval", "", shown=False), *notes.RESTS_ON)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vitbench.report import notes
 from vitbench.report.cells import Cell, CellKey, cells, paired
 from vitbench.report.frame import Frame
-from vitbench.report.render import Column, Entry, Table, plain, word
+from vitbench.report.render import Column, Entry, Table, plain, where_varied, word
 from vitbench.report.wording import NONE, interval_text, percent, shortened, signed_interval
 from vitbench.search import Search, Trial
 from vitbench.stats.intervals import t_interval
@@ -26,7 +26,7 @@ COLUMNS = (
     Column("tuned_accuracy", "tuned, test % [95 %]", numeric=True),
     Column("difference", "tuned minus default, points [95 %]", numeric=True),
     Column("difference_low", "", shown=False), Column("difference_high", "", shown=False), Column("notes", "notes"),
-    Column("content_sha256", "", shown=False))
+    *notes.RESTS_ON)
 
 
 def marks(frame: Frame) -> dict[CellKey, str]:
@@ -40,14 +40,14 @@ def tuning(frame: Frame) -> Table | None:
     """One row a search: its best trial, how much the choice mattered, and the tuned cell beside the default one."""
     if not frame.searches:
         return None
-    found = {(cell.setting, cell.label, cell.share, cell.regime, cell.budget): cell for cell in cells(frame)}
-    sha256 = notes.identity(frame)[2]
-    rows = tuple(_row(one, found.get((one.setting, *one.condition)), found.get(("default", *one.condition)),
-                      1 / frame.resolved.num_classes, sha256)
-                 for one in frame.searches)
-    varies = {key: len({getattr(one, key) for one in frame.searches}) > 1 for key in ("regime", "budget", "setting")}
-    columns = tuple(Column(c.key, c.title, c.numeric, c.shown and varies.get(c.key, True)) for c in COLUMNS)
-    return Table(f"Study {frame.study}: tuning", columns, rows, (), _footer(frame))
+    found, chance = {cell.key: cell for cell in cells(frame)}, 1 / frame.resolved.num_classes
+    identity = notes.identity(frame)
+    pairs = [(found.get((*one.condition, one.setting)), found.get((*one.condition, "default")))
+             for one in frame.searches]
+    rows = tuple((*_row(one, *pair, chance), *notes.rests_on(filter(None, pair), identity))
+                 for one, pair in zip(frame.searches, pairs, strict=True))
+    values = {key: len({getattr(one, key) for one in frame.searches}) for key in ("regime", "budget", "setting")}
+    return Table(f"Study {frame.study}: tuning", where_varied(COLUMNS, values), rows, (), _footer(frame))
 
 
 def values(search: Search, chance: float) -> list[float]:
@@ -56,7 +56,7 @@ def values(search: Search, chance: float) -> list[float]:
             if trial.state != "pruned"]
 
 
-def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float, sha256: str) -> tuple[Entry, ...]:
+def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float) -> tuple[Entry, ...]:
     best = search.best
     found = values(search, chance)
     differences = paired(tuned, default) if tuned and default else []
@@ -74,7 +74,7 @@ def _row(search: Search, tuned: Cell | None, default: Cell | None, chance: float
         _share(before), Entry(after.mean if after else None, interval_text(after)),
         Entry(difference.mean if difference else None, signed_interval(difference)),
         plain(difference.low if difference else None), plain(difference.high if difference else None),
-        word(_notes(search)), plain(sha256))
+        word(_notes(search)))
 
 
 def params_text(trial: Trial) -> str:
@@ -98,10 +98,9 @@ def _notes(search: Search) -> str | None:
 
 
 def _footer(frame: Frame) -> tuple[str, ...]:
-    versions, numerics, sha256 = notes.identity(frame)
     one = frame.searches[0].tuning
     space = "; ".join(f"{key} {dimension_text(of)}" for key, of in one.dimensions.items())
-    lines = [
+    return (
         f"The same space and number of trials for every model: {space}; sampler {one.sampler}"
         + (", weak trials ended early by successive halving" if one.pruner == "halving" else "")
         + "; each trial trained for the whole schedule on the tuning's own seeds from 10,000 on; judged by "
@@ -110,9 +109,10 @@ def _footer(frame: Frame) -> tuple[str, ...]:
         "Edge: the best value lies on the edge of what was searched; a wider search might find a better one.",
         "Quartiles and expected best of k (with replacement; Dodge et al. 2019) of validation accuracy over the "
         "trials; a trial that diverged or failed counts as chance."
-        + ("" if one.sampler == "random" else f" They describe random search, which {one.sampler} is not."),
-        f"vitbench {versions}; numerics {numerics}.", f"Content SHA-256 {sha256}"]
-    return tuple(lines)
+        + ("" if one.sampler == "random" else f" They describe random search, which {one.sampler} is not.")
+        + (" Trials that were ended early have none and are left out: the others are too good." if
+           one.pruner == "halving" else ""),
+        *notes.cited(frame))
 
 
 def dimension_text(dimension: object) -> str:

@@ -1,40 +1,54 @@
 """The second pass over what a study runs beside its grid: its controls, and the cells and space of its tuning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import ValidationError
 
 from vitbench.config import Mistake, Study, mistake
 from vitbench.config.controls import Control
 from vitbench.config.tuning import LEAST_VALIDATION, Range, Tuning
-from vitbench.expansion import expand, recipe_of
+from vitbench.expansion import default_runs
 from vitbench.grid import BadSelection, Resolved, Run, carved, select
-from vitbench.spec import DataVariant, Recipe
+from vitbench.spec import Budget, DataVariant, Recipe
 
 
 def control_mistakes(study: Study, names: Resolved) -> list[Mistake]:
     """What is wrong with `controls` and `tuning` for this dataset and these models."""
-    alone = study.model_copy(update={"controls": (), "tuning": None, "anchors": ()})
-    default = [run for run in expand(alone, names) if not run.control]
+    default = default_runs(study, names)
     found, names_before = list[Mistake](), set[str]()
     for position, control in enumerate(study.controls):
-        found += _of_control(f"controls[{position}]", control, study, default)
-        if control.name in names_before:
-            found.append(Mistake(f"controls[{position}].name", f"{control.name!r} stands twice"))
-        names_before.add(control.name)
+        place = f"controls[{position}]"
+        of_this = list(_of_control(place, control, study, default))
+        # Runs of two controls of one name would count as one cell's.
+        for name in [] if of_this else [variant.name for variant in control.variants()]:
+            if name in names_before:
+                of_this.append(Mistake(f"{place}.{'grid' if control.grid else 'name'}", f"{name!r} stands twice"))
+            names_before.add(name)
+        found += of_this
     return found + (list(_of_tuning(study, study.tuning, names, default)) if study.tuning else [])
 
 
 def _of_control(place: str, control: Control, study: Study, default: list[Run]) -> Iterator[Mistake]:
     yield from _selection(f"{place}.only", control.only, default)
     before = study.data.model_dump()
-    for key, values in (control.data or {}).items():
-        yield from _refused(f"{place}.data", DataVariant, {**before, key: values})
-        if before.get(key) == values:
-            yield Mistake(f"{place}.data.{key}", f"changes nothing: the study itself has {values!r}")
-    for recipe in [control.recipe] if control.recipe else [variant.recipe for variant in control.variants()]:
-        yield from _refused(f"{place}.{'recipe' if control.recipe else 'grid'}", Recipe,
-                            study.recipe.model_dump() | (recipe or {}))
+    for key, value in (control.data or {}).items():
+        wrong = list(_refused(f"{place}.data", DataVariant, {**before, key: value}))
+        yield from wrong
+        if not wrong and DataVariant.model_validate({**before, key: value}) == study.data:
+            yield Mistake(f"{place}.data.{key}", f"changes nothing: the study itself has {before[key]!r}")
+    for key, value in (control.recipe or {}).items():
+        yield from _refused(f"{place}.recipe", Recipe, study.recipe.model_dump() | {key: value})
+    for key, values in (control.grid or {}).items():
+        yield from _first(_refused(f"{place}.grid", Recipe, study.recipe.model_dump() | {key: value})
+                          for value in values)
+    for budget in study.budgets:
+        longer = {"unit": budget.unit, "amount": budget.amount * (control.budget_factor or 1)}
+        yield from (Mistake(f"{place}.budget_factor", one.message) for one in _refused(place, Budget, longer))
+
+
+def _first(wrong: Iterable[Iterable[Mistake]]) -> list[Mistake]:
+    """Of the values of one key the first that is wrong: the others would be so in the same words."""
+    return next((found for each in wrong if (found := list(each))), [])
 
 
 def _selection(place: str, only: str | None, default: list[Run]) -> Iterator[Mistake]:
@@ -44,7 +58,8 @@ def _selection(place: str, only: str | None, default: list[Run]) -> Iterator[Mis
         yield Mistake(place, str(error))
 
 
-def _refused(place: str, schema: type[Recipe] | type[DataVariant], values: dict[str, object]) -> Iterator[Mistake]:
+def _refused(place: str, schema: type[Recipe | DataVariant | Budget],
+             values: Mapping[str, object]) -> Iterator[Mistake]:
     try:
         schema.model_validate(values)
     except ValidationError as error:
@@ -59,12 +74,7 @@ def _of_tuning(study: Study, tuning: Tuning, names: Resolved, default: list[Run]
         ends = (dimension.low, dimension.high) if isinstance(dimension, Range) else dimension
         if not isinstance(dimension, Range) and len(set(map(repr, ends))) < len(ends):
             yield Mistake(f"tuning.space.{key}", f"holds a value twice; found {list(ends)}")
-        for entry in study.models:
-            recipe = recipe_of(study, entry).model_dump()
-            wrong = [m for end in ends for m in _refused("tuning.space", Recipe, recipe | {key: end})]
-            if wrong:
-                yield wrong[0]
-                break
+        yield from _first(_refused("tuning.space", Recipe, study.recipe.model_dump() | {key: end}) for end in ends)
     if tuning.pruner == "halving" and tuning.validation != "holdout":
         yield Mistake("tuning.pruner", "halving compares trials along their curves, which needs validation: holdout; "
                                        f"found {tuning.validation}")

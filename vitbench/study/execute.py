@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitbench.environment import code_version
@@ -14,14 +14,13 @@ from vitbench.study import costs
 from vitbench.study.drive import Display, Driver, Options, Summary
 from vitbench.study.engines.local import LocalEngine, imports_of
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import forecasts, refuse_short_budgets, trial_forecasts, wall_seconds
+from vitbench.study.forecast import forecasts, refuse_short_budgets, search_forecasts, wall_seconds
 from vitbench.study.memory import refuse_too_large
 from vitbench.study.place import Placement, choose_place
-from vitbench.study.searches import FOLDER, JOURNAL, Wanted
+from vitbench.study.searches import FOLDER, JOURNAL, Wanted, once
 from vitbench.units import duration
 
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
-
 
 
 def to_do(runs: Iterable[Run], store: ResultStore, *, retry_failed: bool) -> tuple[list[Run], list[str]]:
@@ -69,7 +68,7 @@ def execute(folder: StudyFolder, choose: Choose, plugins: dict[str, Path], optio
             display.note(remark)
         summary = Summary(study_changed=bool(changes))
         work = _Work.of(folder, choose, options, display)
-        summary.already = work.already
+        summary.already, summary.left = work.already, len(work.todo) + len(work.pending)
         if work.todo or work.searches:
             try:
                 if work.searches:
@@ -107,8 +106,11 @@ class _Work:
         for line in damaged:
             display.note(f"damaged record, done again: {line}")
         cells = {(run.setting, run.condition) for run in pending}
-        searches = [one for one in folder.searches
-                    if (one.search.setting, one.search.condition) in cells and not one.search.ended]
+        asked = [one for one in folder.searches if (one.search.setting, one.search.condition) in cells]
+        for one in (one.search for one in asked if one.search.ended):
+            display.note(f"no trial of {one.label}, {one.share}, {one.setting} gave a number: its runs cannot be done; "
+                         "search elsewhere, or with more trials")
+        searches = [one for one in once(asked) if not one.search.ended]
         return cls(todo, pending, searches, len(wanted) - len(pending) - len(todo))
 
 
@@ -125,7 +127,7 @@ class _Driving:
 def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> None:
     options, display, summary = how.options, how.display, how.summary
     began, todo = time.monotonic(), [*work.todo, *work.pending]
-    trials = sum(one.search.tuning.trials - len(one.search.trials) for one in work.searches)
+    trials = sum(one.search.left for one in work.searches)
     display.note(f"{len(todo)} runs{f' and {trials} tuning trials' if trials else ''} to do; the workers load torch "
                  "first, once")
     with LocalEngine([*imports_of(todo), *TRIAL_IMPORTS] if trials else imports_of(todo)) as engine:
@@ -143,7 +145,7 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         forecast = forecasts(todo, folder.resolved, known, engine.placement)
         if place.device == "cpu":
             refuse_too_large(todo, folder.resolved, machine.costs, forecast, engine.placement.workers)
-        expected = [*forecast.values(), *trial_forecasts(work.searches, folder.resolved, known, engine.placement)]
+        expected = [*forecast.values(), *search_forecasts(work.searches, folder.resolved, known, engine.placement)]
         summary.forecast_seconds = wall_seconds(expected, engine.placement.workers)
         seconds = "" if summary.forecast_seconds is None else f"; forecast: {duration(summary.forecast_seconds)}"
         display.note(f"{engine.placement.workers} at a time on {place.device}{seconds}")
@@ -152,5 +154,7 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         if work.searches and not summary.stopped:
             driver.tune(work.searches)
         if work.pending:
-            driver.waiting = 0
-            driver.drive(_Work.of(folder.again(), choose, options, display).todo)
+            # What failed in this session failed: it is not tried a second time.
+            rest = _Work.of(folder.again(), choose, replace(options, retry_failed=False), display)
+            driver.waiting = len(rest.pending)
+            driver.drive(rest.todo)

@@ -10,7 +10,7 @@ from vitbench.grid import Resolved, Run, counts_of
 from vitbench.spec import split_version
 from vitbench.study.costs import Costs, kind_of
 from vitbench.study.place import Placement
-from vitbench.study.searches import Wanted
+from vitbench.study.searches import Wanted, once
 from vitbench.training.schedule import images_evaluated
 
 SHARED_BYTES = 350_000_000  # torch and Lightning, loaded once: a worker's own memory begins where it changes them
@@ -50,17 +50,17 @@ def forecasts(runs: Iterable[Run], resolved: Resolved, costs: Costs,
     return {run.key: expected(run, resolved, costs, placement.device, shared=placement.shared) for run in runs}
 
 
-def trial_forecasts(searches: Iterable[Wanted], resolved: Resolved, costs: Costs,
-                    placement: Placement) -> list[Expected | None]:
-    """One for each trial that is left: as long as a run of the same cell, once for each fold. What is searched may
-    change a trial's pace; the forecast knows the study's own recipe."""
+def search_forecasts(searches: Iterable[Wanted], resolved: Resolved, costs: Costs,
+                     placement: Placement) -> list[Expected | None]:
+    """One for each search that has not ended: its trials wait for each other, each as long as a run of the same cell,
+    once for each fold. What is searched may change a trial's pace; the forecast knows the study's own recipe."""
     found: list[Expected | None] = []
-    for one in {one.name: one for one in searches}.values():
+    for one in once(searches):
         run = Run(one.search.label, one.search.setting, one.spec)
-        once = expected(run, resolved, costs, placement.device, shared=placement.shared)
-        trainings = one.folds[0] * one.folds[1] if one.folds else 1
-        each = once and Expected(once.seconds * trainings, once.peak_memory_bytes)
-        found += [each] * (one.search.tuning.trials - len(one.search.trials))
+        each = expected(run, resolved, costs, placement.device, shared=placement.shared)
+        trainings = one.search.left * (one.folds[0] * one.folds[1] if one.folds else 1)
+        if trainings > 0:
+            found.append(each and Expected(each.seconds * trainings, each.peak_memory_bytes))
     return found
 
 

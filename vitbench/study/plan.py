@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitbench.config.controls import MAIN
 from vitbench.grid import counts_of
 from vitbench.record import Execution
 from vitbench.study import costs
 from vitbench.study.folder import StudyFolder
-from vitbench.study.forecast import Expected, forecasts, peak_bytes, trial_forecasts, wall_seconds
+from vitbench.study.forecast import Expected, forecasts, peak_bytes, search_forecasts, wall_seconds
 from vitbench.study.place import Placement
 from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
+from vitbench.study.searches import once
 
 MOST_RECORDS = 2_000  # read for deviations; the first seeds are as good as all
 
@@ -71,14 +73,13 @@ def plan(folder: StudyFolder, placement: Placement, *, deviation: float | None) 
     states, total = counts(folder, [])
     models = tuple(_of_model(label, of_label, [one for key, one in each.items() if key[0] == label])
                    for label, of_label in states.items())
-    trials = trial_forecasts(folder.searches, folder.resolved, known, placement)
-    to_do = [*(each[key] for key in left), *trials]
+    to_do = [*(each[key] for key in left), *search_forecasts(folder.searches, folder.resolved, known, placement)]
     seconds = wall_seconds(to_do, placement.workers)
     peaks = [run.peak_memory_bytes for run in to_do if run]
     beside = (known.start_seconds or 0) + (known.closing_seconds or 0) if to_do else 0
     return Plan(
         folder.name, placement.device, placement.workers, tuple(_shares(folder)), models,
-        _of_model("all", total, [each[key] for key in left]), len(trials),
+        _of_model("all", total, [each[key] for key in left]), sum(one.search.left for one in once(folder.searches)),
         None if seconds is None else beside + seconds,
         None if seconds is None else peak_bytes(peaks, placement.workers),
         tuple(model.label for model in models if model.to_do and model.seconds is None),
@@ -94,7 +95,8 @@ def _of_model(label: str, states: Counter[str], left: list[Expected | None]) -> 
 
 
 def _shares(folder: StudyFolder) -> list[dict[str, Any]]:
-    images = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs}
+    # Anchors train on the validation part, too: the share 1 is theirs and the grid's, parted in two ways.
+    images = {run.spec.share: counts_of(run, folder.resolved) for run in folder.runs if run.control == MAIN}
     return [{"share": share, "drawn_images": sum(of_share.drawn), "train_images": sum(of_share.train),
              "val_images": sum(of_share.validation), "least_per_class": min(of_share.drawn),
              "most_per_class": max(of_share.drawn)} for share, of_share in images.items()]

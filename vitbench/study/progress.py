@@ -7,6 +7,7 @@ from typing import Any
 
 from vitbench.live import Progress
 from vitbench.study.folder import StudyFolder
+from vitbench.study.searches import once
 
 STATES = ("done", "running", "failed", "to do")
 
@@ -37,12 +38,17 @@ def as_json(folder: StudyFolder, live: list[Progress]) -> dict[str, Any]:
     return {"study": folder.name, "totals": _keyed(total),
             "models": {label: _keyed(count) for label, count in labels.items()},
             "earlier_runs": len(folder.orphans()),
-            "trials": {"done": sum(len(one.search.trials) for one in folder.searches),
-                       "to_do": sum(one.search.tuning.trials - len(one.search.trials) for one in folder.searches)},
+            "trials": trials(folder),
             "running": [{"run_id": run.run_id, "model": label_of.get(run.run_id), "step": run.step,
                          "steps": run.steps, "train_loss": _finite(run.train_loss), "val_loss": _finite(run.val_loss),
                          "test_loss": _finite(run.test_loss), "lost": run.lost,
                          "seconds_since_news": round(max(0.0, time.time() - run.time), 1)} for run in live]}
+
+
+def trials(folder: StudyFolder) -> dict[str, int]:
+    """Of all searches: how many are done, and how many to do."""
+    searches = [one.search for one in once(folder.searches)]
+    return {"done": sum(len(one.trials) for one in searches), "to_do": sum(one.left for one in searches)}
 
 
 def _keyed(count: Counter[str]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from vitbench.metrics.kept import METRICS_FOLDER
 from vitbench.metrics.kept import read as read_metric
 from vitbench.record import DamagedRecord, ForeignRecord
 from vitbench.regimes import REGIME_VERSIONS
-from vitbench.spec import NUMERICS
+from vitbench.spec import NUMERICS, RunSpec, canonical_json
 from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
 from vitbench.study.folder import StudyFolder
 from vitbench.study.searches import FOLDER
@@ -76,6 +76,7 @@ def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], lis
 
 def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
     orphans, kept = set(), []
+    waiting = {_but_for_the_recipe(run.spec) for run in folder.runs if run.pending}
     for run_id in sorted(folder.orphans()):
         try:
             ended = folder.store.read(run_id)
@@ -93,9 +94,15 @@ def _orphans(folder: StudyFolder) -> tuple[set[str], list[str]]:
             elif spec.regime_version != version:
                 kept.append(f"run {run_id} was computed with version {spec.regime_version} of the regime "
                             f"{spec.regime}; this version's is {version}")
+            elif _but_for_the_recipe(spec) in waiting:
+                kept.append(f"run {run_id} may be of a cell whose search has not ended")
             else:
                 orphans.add(run_id)
     return orphans, kept
+
+
+def _but_for_the_recipe(spec: RunSpec) -> str:
+    return canonical_json(spec.model_dump(mode="json", exclude={"recipe"}))
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -121,7 +128,7 @@ def _strange_metrics(folder: StudyFolder, run_id: str) -> Iterator[Path]:
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
-    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", "augmented")),
+    places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", "augmented", FOLDER)),
               *(run / METRICS_FOLDER for run in _entries(runs)))
     for place in places:
         for path in _entries(place):

@@ -25,7 +25,7 @@ def draw(stored: Stored, count: int, seed: int) -> tuple[list[Run], Check]:
     """`count` runs of the study that ended, at random but the same for the same seed; and what cannot be drawn."""
     check = Check("reruns")
     able: dict[str, Run] = {}
-    for run in distinct(stored.folder.runs):
+    for run in distinct(run for run in stored.folder.runs if not run.pending):
         ended = stored.found.get(run.spec.run_id)
         if isinstance(ended, RunRecord) or (isinstance(ended, Failure) and not ended.crash):
             why = _of_another_version(run.spec)

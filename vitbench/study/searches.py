@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from vitbench.config import Study
 from vitbench.config.tuning import FIRST_SEED, LEAST_VALIDATION, Tuning
-from vitbench.expansion import Outcomes, expand, tuned_settings
-from vitbench.grid import Resolved, Run, carved, select
+from vitbench.expansion import Outcomes, default_runs, tuned_settings
+from vitbench.grid import Condition, Resolved, Run, carved, select
 from vitbench.search import Search
-from vitbench.spec import NUMERICS, RunSpec, sha256_json
+from vitbench.spec import RunSpec, sha256_json
 from vitbench.store import write_atomically
 
 FOLDER, JOURNAL = "tuning", "journal.log"
@@ -40,10 +40,11 @@ def wanted(study: Study, resolved: Resolved, folder: Path) -> list[Wanted]:
     """Every search of the study, in the order of the grid, with the trials on record. Raises DamagedSearch."""
     if study.tuning is None:
         return []
-    alone = study.model_copy(update={"controls": (), "anchors": (), "tuning": None})
-    cells = {run.condition: run for run in reversed(select(expand(alone, resolved), study.tuning.only))}
+    cells: dict[Condition, Run] = {}
+    for run in select(default_runs(study, resolved), study.tuning.only):
+        cells.setdefault(run.condition, run)
     return [_wanted(setting, FIRST_SEED + i, run, study.tuning, resolved, folder)
-            for i, setting in enumerate(tuned_settings(study)) for run in reversed(cells.values()) if not run.control]
+            for i, setting in enumerate(tuned_settings(study)) for run in cells.values()]
 
 
 def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolved, folder: Path) -> Wanted:
@@ -55,10 +56,9 @@ def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolve
     new = Search(setting=setting, label=run.label, share=spec.share, regime=spec.regime, budget=run.budget,
                  tuning=tuning, validation=folds if across else "holdout",
                  validation_images=sum(counts.drawn) if across else sum(counts.validation))
-    # Another number of trials continues the same search.
-    asked = tuning.model_dump(mode="json", exclude={"trials", "only", "searches"})
-    cell = spec.model_dump(mode="json", exclude_defaults=True)  # as in a run id
-    name = sha256_json({"numerics": NUMERICS, "tuning": asked, "spec": cell})[:16]
+    # Another number of trials continues the same search, and so does a version with more options (protocol rule 29).
+    asked = tuning.model_dump(mode="json", exclude={"trials", "only", "searches"}, exclude_defaults=True)
+    name = sha256_json({"tuning": asked, "spec": spec.run_id})[:16]
     return Wanted(name, spec, _on_record(folder / f"{name}.json", new))
 
 
@@ -71,6 +71,11 @@ def _on_record(path: Path, new: Search) -> Search:
         raise DamagedSearch(f"{path} is damaged; remove it: the trials are in the journal beside it, and "
                             "`vitbench run` writes it again") from None
     return new.model_copy(update={"trials": old.trials[:new.tuning.trials]})
+
+
+def once(searches: Iterable[Wanted]) -> list[Wanted]:
+    """One for each name: labels of one specification share a search."""
+    return list({one.name: one for one in searches}.values())
 
 
 def keep(folder: Path, name: str, search: Search) -> None:

@@ -64,10 +64,10 @@ class Tuner:
     tell: Callable[[str], object]
 
     def drive(self, wanted: list[Wanted]) -> None:
-        """Do what is left of each search, in their order. Raises DamagedJournal."""
+        """Do what is left of each search, in their order; none stands twice. Raises DamagedJournal."""
         journal = open_journal(self.folder / FOLDER / JOURNAL)
         searching = [_Searching(w.name, w.spec, w.folds, w.search, Asker(w.name, w.search.tuning, journal))
-                     for w in {w.name: w for w in wanted}.values()]  # two labels may name one specification
+                     for w in wanted]
         for one in searching:
             one.refresh()
             keep(self.folder / FOLDER, one.name, one.search)
@@ -82,7 +82,7 @@ class Tuner:
             if not self.engine.busy:
                 break
             for end in self.engine.ended(timeout=0.5):
-                self._ended(next(one for one in searching if one.running and one.running.spec == end.spec), end)
+                self._ended(next(one for one in searching if one.running is end.task), end)
             self.tick(sum(len(one.search.trials) for one in searching),
                       sum(one.search.tuning.trials for one in searching))
 

@@ -38,11 +38,16 @@ class Ended:
     A trial is its own answer; None where its worker died.
     """
 
-    spec: RunSpec
+    task: Task | TrialTask
     outcome: str
     reason: str | None
     seconds: float  # from the driver's decision to the answer
     trial: Trial | None = None
+
+    @property
+    def spec(self) -> RunSpec:
+        """Of what ended. Two searches may try one and the same: a trial is known by its task."""
+        return self.task.spec
 
 
 @dataclass(frozen=True)
@@ -162,10 +167,10 @@ def _end(run: _Running, answer: Connection) -> Ended:
         run.process.join()  # only then is its exit status known
     seconds, cause = time.monotonic() - run.started, f"worker died: {_cause(run.process)}"
     if isinstance(task, TrialTask):
-        return Ended(task.spec, found.state if found else "lost", found.reason if found else cause, seconds, found)
+        return Ended(task, found.state if found else "lost", found.reason if found else cause, seconds, found)
     outcome, reason = found or store_failure(task, cause, "", datetime.now(UTC), crash=True)
     LiveFile(task.folder / "live", task.spec.run_id).remove()
-    return Ended(task.spec, outcome, reason, seconds)
+    return Ended(task, outcome, reason, seconds)
 
 
 def _cause(process: ForkServerProcess) -> str:

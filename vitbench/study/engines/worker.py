@@ -120,6 +120,12 @@ def _ready(visible: str | None) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible
 
 
+def _load_plugins(task: Task | TrialTask) -> None:
+    for path in task.plugins:
+        if path.stem in task.spec.plugins:  # others, such as claims, are no part of a run
+            load_plugin(path)
+
+
 def work(task: Task, visible: str | None, answer: Connection) -> None:
     """In a worker: one run from its specification to its stored record."""
     _ready(visible)
@@ -142,9 +148,7 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
                     test_loss=point.test_loss)
 
     try:
-        for path in task.plugins:
-            if path.stem in spec.plugins:  # others, such as claims, are no part of a run
-                load_plugin(path)
+        _load_plugins(task)
         finished = run_one(spec, task.place, shared=task.shared, probe=task.probe, on_start=on_start, on_point=on_point)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
@@ -168,8 +172,7 @@ def work_trial(task: TrialTask, visible: str | None, answer: Connection) -> None
 
     started = time.perf_counter()
     try:
-        for path in task.plugins:
-            load_plugin(path)
+        _load_plugins(task)
         trial = try_one(task.spec, task.place, number=task.number, params=task.params,
                         folds=Folds(*task.folds) if task.folds else None,
                         halving=Halving(*task.halving) if task.halving else None)
