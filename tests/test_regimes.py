@@ -81,6 +81,8 @@ def test_a_regimes_version_renames_its_runs_and_no_others(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("name", "version", "words"), [
     ("digits", 1, "shift rotate shear intensity contrast sharpness mixup"),
     ("fashion_mnist", 1, "shift flip rotate shear intensity contrast sharpness invert erase mixup cutmix"),
+    ("far_pairs", 1, "flip intensity contrast"), ("near_pairs", 1, "flip intensity contrast"),
+    ("textures", 1, "shift intensity contrast erase mixup cutmix"), ("shapes_where", 1, "intensity contrast sharpness"),
 ])
 def test_what_a_version_of_a_dataset_allows_is_frozen(name: str, version: int, words: str) -> None:
     """It decides the numbers of runs under a regime: another list is another version (protocol rule 29)."""

@@ -125,6 +125,7 @@ def test_list_show_and_doctor_know_it(done: Path) -> None:
     wrong = vitbench("show", "model", "linear", "--dataset", "far_pairs:canvas", cwd=done)
     assert wrong.returncode == 2
     assert "write NAME or NAME:KEY=VALUE,KEY=VALUE" in wrong.stderr
-    findings = {one["subject"]: one for one in json.loads(vitbench("doctor", "--json", cwd=done).stdout)}
+    looked = vitbench("doctor", "--json", cwd=done, VITBENCH_CACHE=str(done / "empty"))
+    findings = {one["subject"]: one for one in json.loads(looked.stdout)}
     assert (findings["dataset textures"]["state"], findings["dataset textures"]["found"]) == (
         "ok", "made up when it is needed")

@@ -127,6 +127,8 @@ _Y, _X = np.mgrid[:THING, :THING]
 # Lying stripes, standing stripes, chequers: half of the pixels of each are lit, so that brightness tells none apart.
 THINGS = np.stack([_Y % 2 == 0, _X % 2 == 0, (_Y + _X) % 2 == 0]).astype(np.uint8)
 PAIR_CLASSES = ("different", "same")
+# Not shift and erase: a thing could go. Not rotate, shear and sharpness: stripes of one pixel would blur.
+PAIRS_KEEP = ("flip", "intensity", "contrast")
 
 
 def pair(draws: Draws, labels: Ints, options: Options, *, distance: int) -> UInt8:

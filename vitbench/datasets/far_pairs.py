@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from vitbench.datasets import DATASETS, Arrays, UInt8, _made_up
-from vitbench.datasets._made_up import PAIR_CLASSES, THING, Draws, Ints, MadeUp, pair
+from vitbench.datasets._made_up import PAIR_CLASSES, PAIRS_KEEP, THING, Draws, Ints, MadeUp, pair
 
 
 class Options(_made_up.Options):
@@ -27,9 +27,8 @@ def _draw(draws: Draws, labels: Ints, options: Options) -> UInt8:
     return pair(draws, labels, options, distance=options.distance)
 
 
-# Not shift: it could push a thing off the canvas.
 FAR_PAIRS = MadeUp("far_pairs", Options, PAIR_CLASSES, _draw,
-                   keeps_labels=("flip",),
+                   keeps_labels=PAIRS_KEEP,
                    sha256="38cd1ab570810e17b7674ab0ba483d7abb90a7852566922aebf25a745b269a0f")
 
 

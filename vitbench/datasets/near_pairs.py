@@ -1,7 +1,7 @@
 """Two things side by side on an empty canvas; are they of one kind? As `far_pairs`, but a small window can tell."""
 
 from vitbench.datasets import DATASETS, Arrays, UInt8
-from vitbench.datasets._made_up import PAIR_CLASSES, THING, Draws, Ints, MadeUp, Options, pair
+from vitbench.datasets._made_up import PAIR_CLASSES, PAIRS_KEEP, THING, Draws, Ints, MadeUp, Options, pair
 
 
 def _draw(draws: Draws, labels: Ints, options: Options) -> UInt8:
@@ -9,7 +9,7 @@ def _draw(draws: Draws, labels: Ints, options: Options) -> UInt8:
 
 
 NEAR_PAIRS = MadeUp("near_pairs", Options, PAIR_CLASSES, _draw,
-                    keeps_labels=("flip",),
+                    keeps_labels=PAIRS_KEEP,
                     sha256="0b9c0135fa5e9d16c16013921e2fbb02114f533cbd5e98e341fe25d49df27b01")
 
 

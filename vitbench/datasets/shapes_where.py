@@ -33,9 +33,9 @@ def _draw(draws: Draws, labels: Ints, options: Options) -> UInt8:
     return images
 
 
-# Neither flip nor shift: both move the shape.
+# Nothing that moves the shape.
 SHAPES_WHERE = MadeUp("shapes_where", Options, ("top left", "top right", "bottom left", "bottom right"), _draw,
-                      keeps_labels=(),
+                      keeps_labels=("intensity", "contrast", "sharpness"),
                       sha256="e961c813a80b688d8e5d2a2da23965a8663e281cb1bc1430c56ddd2d317c367b")
 
 

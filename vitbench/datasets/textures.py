@@ -20,9 +20,9 @@ def _draw(draws: Draws, labels: Ints, options: Options) -> UInt8:
     return images
 
 
-# Not flip: it turns falling into rising.
+# Not flip: it turns falling into rising. A part of a texture has the statistics of the whole.
 TEXTURES = MadeUp("textures", Options, tuple(DIRECTIONS), _draw,
-                  keeps_labels=("shift",), margin=1,
+                  keeps_labels=("shift", "intensity", "contrast", "erase", "mixup", "cutmix"), margin=1,
                   sha256="5f3879602e1878a9d8bb9d626fb60a1f2a7d5cb364c3ebe881ac99a2bf35028b")
 
 
