@@ -1,7 +1,8 @@
 """From a Study to its runs: every combination, in the order in which they are done."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -34,10 +35,10 @@ def default_runs(study: Study, resolved: Resolved) -> list[Run]:
 class _Grid:
     study: Study
     resolved: Resolved
-    entries: dict[str, ModelEntry] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "entries", {entry.label: entry for entry in self.study.models})
+    @cached_property
+    def entries(self) -> dict[str, ModelEntry]:
+        return {entry.label: entry for entry in self.study.models}
 
     def default(self) -> Iterator[Run]:
         study = self.study
@@ -75,18 +76,13 @@ def _tuned(study: Study, default: list[Run], outcomes: Outcomes) -> Iterator[Run
         for run in select(default, study.tuning.only):
             found = outcomes.get((setting, run.condition))
             recipe = Recipe.model_validate(run.spec.recipe.model_dump() | dict(found or {}))
-            yield Run(run.label, setting, _changed(run.spec, recipe=recipe), pending=found is None)
+            yield Run(run.label, setting, run.spec.changed(recipe=recipe), pending=found is None)
 
 
 def tuned_settings(study: Study) -> list[str]:
     """'tuned' for one search; 'tuned', 'tuned:2', ... for several; none without tuning."""
     searches = study.tuning.searches if study.tuning else 0
     return ["tuned" if i == 0 else f"tuned:{i + 1}" for i in range(searches)]
-
-
-def _changed(spec: RunSpec, **values: Any) -> RunSpec:
-    # Not model_copy: it would keep the run id that was computed for the original.
-    return RunSpec.model_validate(spec.model_dump() | values)
 
 
 def controlled(control: Control, default: list[Run]) -> list[Run]:
@@ -101,7 +97,7 @@ def controlled(control: Control, default: list[Run]) -> list[Run]:
 
 
 def _repeated(control: Control, run: Run, **changes: Any) -> Run:
-    return Run(run.label, run.setting, _changed(run.spec, **changes), control.name, origin=run.condition)
+    return Run(run.label, run.setting, run.spec.changed(**changes), control.name, origin=run.condition)
 
 
 def _changes(control: Control, spec: RunSpec) -> dict[str, Any]:

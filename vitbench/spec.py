@@ -178,6 +178,11 @@ class RunSpec(Frozen):
         """The fraction as written, or 'N a class'."""
         return self.fraction or f"{self.images_per_class} a class"
 
+    def changed(self, **values: Any) -> "RunSpec":
+        """The same with other values, checked anew. Raises ValidationError."""
+        # Not model_copy: it would keep the run id that was computed for the original.
+        return RunSpec.model_validate(self.model_dump() | values)
+
     def steps(self, train_images: int, macs: int) -> int:
         """Optimiser steps of this run. Raises BudgetTooSmall."""
         return self.budget.steps(train_images, self.recipe.batch(train_images), macs)

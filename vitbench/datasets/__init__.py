@@ -106,13 +106,14 @@ def content_sha256(arrays: Arrays) -> str:
 
 def count_duplicates(arrays: Arrays) -> Duplicates:
     """Images that occur twice, compared byte by byte."""
-    train = {_digest(image) for image in arrays.train_images}
-    return Duplicates(test_in_train=sum(_digest(image) in train for image in arrays.test_images),
+    train = set(digests(arrays.train_images))
+    return Duplicates(test_in_train=sum(digest in train for digest in digests(arrays.test_images)),
                       within_train=len(arrays.train_images) - len(train))
 
 
-def _digest(image: UInt8) -> bytes:
-    return hashlib.blake2b(image.tobytes(), digest_size=16).digest()  # a million images as they are would fill memory
+def digests(images: UInt8) -> list[bytes]:
+    """What tells each image apart by its content; a million images as they are would fill memory."""
+    return [hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images]
 
 
 def cache_folder() -> Path:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from vitbench.datasets import Arrays, DatasetError, UInt8
+from vitbench.datasets import Arrays, DatasetError, UInt8, digests
 from vitbench.spec import DataVariant
 from vitbench.streams import Streams
 from vitbench.subset import Subset
@@ -60,16 +60,20 @@ def labels_of_test(arrays: Arrays, variant: DataVariant) -> UInt8:
 
 def _new(arrays: Arrays) -> np.ndarray:
     """True for each test image that the training split does not hold."""
-    split = {image.tobytes() for image in arrays.train_images}
-    return np.array([image.tobytes() not in split for image in arrays.test_images], dtype=bool)
+    return _not_among(arrays.test_images, arrays.train_images)
+
+
+def _not_among(images: UInt8, others: UInt8) -> np.ndarray:
+    known = set(digests(others))
+    return np.array([digest not in known for digest in digests(images)], dtype=bool)
 
 
 def _without_known(arrays: Arrays, chosen: Subset) -> tuple[Arrays, Subset]:
     """Without test images that the training split holds and validation images that the training part holds."""
-    part, new = {arrays.train_images[i].tobytes() for i in chosen.train}, _new(arrays)
+    new = _new(arrays)
     if not new.any():
         raise DatasetError(f"duplicates: masked leaves none of the {len(new):,} test images, for the training split "
                            "holds them all; use kept")
-    unseen = np.array([arrays.train_images[i].tobytes() not in part for i in chosen.validation], dtype=bool)
+    unseen = _not_among(arrays.train_images[chosen.validation], arrays.train_images[chosen.train])
     return (replace(arrays, test_images=arrays.test_images[new], test_labels=arrays.test_labels[new]),
             Subset(chosen.train, chosen.validation[unseen]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from vitbench.environment import code_version
 from vitbench.grid import Run, counts_of, model_of
 from vitbench.record import Execution, RunRecord
-from vitbench.spec import Budget, RunSpec
+from vitbench.spec import Budget
 from vitbench.store import ResultStore
 from vitbench.study import costs
 from vitbench.study.engines.local import LocalEngine, imports_of
@@ -82,8 +82,7 @@ class _Probe:
         """Probes side by side, one a worker: records and the driver's seconds."""
         placement, budget = self.engine.placement, Budget(unit="steps", amount=steps)
         for seed in range(placement.workers):
-            # Not model_copy: it would keep the run id that was computed for the original.
-            spec = RunSpec.model_validate(run.spec.model_dump() | {"budget": budget, "seed": seed})
+            spec = run.spec.changed(budget=budget, seed=seed)
             self.engine.start(Task(spec, self.place, self.store.folder, self.plugins, placement.shared, probe=True))
         found = []
         while self.engine.busy:

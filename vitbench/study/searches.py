@@ -48,7 +48,7 @@ def wanted(study: Study, resolved: Resolved, folder: Path) -> list[Wanted]:
 
 
 def _wanted(setting: str, seed: int, run: Run, tuning: Tuning, resolved: Resolved, folder: Path) -> Wanted:
-    spec = RunSpec.model_validate(run.spec.model_dump() | {"seed": seed, "refit": False})
+    spec = run.spec.changed(seed=seed, refit=False)
     counts = carved(run, resolved)
     across = tuning.validation == "cv" or (
         tuning.validation == "where_needed" and sum(counts.validation) < LEAST_VALIDATION)

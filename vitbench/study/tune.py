@@ -34,7 +34,7 @@ class _Searching:
         if asked is None:
             return None
         number, params = asked
-        spec = RunSpec.model_validate(self.spec.model_dump() | {"recipe": self.spec.recipe.model_dump() | params})
+        spec = self.spec.changed(recipe=self.spec.recipe.model_dump() | params)
         self.running = TrialTask(spec, place, folder, plugins, number, params, self.folds, self._halving())
         return self.running
 
