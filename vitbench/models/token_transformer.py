@@ -1,7 +1,7 @@
 """Self-attention on pixels, patches or features as a sequence of vectors; every mechanism is an option."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -171,9 +171,11 @@ SIZES = {
 }
 
 
-@MODELS.add("token_transformer", ModelMeta("attention", options=Options, sizes=SIZES, check=_check, card=_card,
-                                           family_of=_family, regularisers=("dropout", "stochastic_depth"),
-                                           imports=("vitbench.nn.token_transformer",)))
+META: dict[str, Any] = {"check": _check, "card": _card, "family_of": _family,
+                        "regularisers": ("dropout", "stochastic_depth"), "imports": ("vitbench.nn.token_transformer",)}
+
+
+@MODELS.add("token_transformer", ModelMeta("attention", options=Options, sizes=SIZES, **META))
 def token_transformer(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """Token transformer for `image`; about 20 k, 100 k, 400 k, 1.6 M, 6 M parameters at 28 x 28 x 1."""
     from vitbench.nn.token_transformer import Shape, TokenTransformer
