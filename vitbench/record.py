@@ -133,6 +133,7 @@ class RunRecord(Frozen):
     final: Final
     test_correct: str | None = None  # base64 of one bit a test image, 1 where the prediction is right
     predictions_sha256: Sha256 | None = None
+    weights_sha256: Sha256 | None = None  # of weights.safetensors, where the study keeps it
     execution: Execution
     started: str  # UTC, ISO 8601
     finished: str

@@ -52,6 +52,7 @@ class OpenEntry(Generic[Meta]):
 
 
 Builder = Callable[..., object]
+Built = TypeVar("Built", bound=Builder)
 
 
 @dataclass
@@ -62,19 +63,19 @@ class Registry(Generic[Meta]):
     package: str
     _entries: dict[str, Entry[Meta] | OpenEntry[Meta]] = field(default_factory=dict)
 
-    def add(self, name: str, meta: Meta) -> Callable[[Builder], Builder]:
+    def add(self, name: str, meta: Meta) -> Callable[[Built], Built]:
         """Decorator of a plug-in file. The name must be the file's own and not taken yet."""
         return self._register(name, lambda build: Entry(name, build, meta, _LOADED.get(build.__module__)))
 
     def add_open(self, name: str, names: Callable[[], Iterable[str]],
-                 meta: Callable[[str], Meta]) -> Callable[[Builder], Builder]:
+                 meta: Callable[[str], Meta]) -> Callable[[Built], Built]:
         """Decorator of a plug-in file for many names, each written `file/name`; `meta` knows each or raises
         UnknownName."""
         return self._register(name, lambda build: OpenEntry(build, names, meta))
 
     def _register(self, name: str, entry: Callable[[Builder], Entry[Meta] | OpenEntry[Meta]]
-                  ) -> Callable[[Builder], Builder]:
-        def register(build: Builder) -> Builder:
+                  ) -> Callable[[Built], Built]:
+        def register(build: Built) -> Built:
             origin = build.__module__
             if name != origin.rpartition(".")[2]:
                 raise PluginError(f"{self.kind} {name!r} stands in a file named {origin.rpartition('.')[2]!r}; "

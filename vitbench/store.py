@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from vitbench.record import DamagedRecord, Failure, ForeignRecord, RunRecord
 
-RECORD, FAILURE, LOGITS = "record.json", "failure.json", "logits.npy"
+RECORD, FAILURE, LOGITS, WEIGHTS = "record.json", "failure.json", "logits.npy", "weights.safetensors"
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 MAX_PICTURE_BYTES = 4 * 1024 * 1024
@@ -53,10 +53,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 class ResultStore:
-    """Records, failures and logits of one study under `folder`.
+    """Records, failures, logits and weights of one study under `folder`.
 
-    Layout: runs/<run id>/{record.json, logits.npy} or runs/<run id>/failure.json; a temporary name begins
-    with a dot. What is replaced or damaged is moved to replaced/ or damaged/, never deleted.
+    Layout: runs/<run id>/{record.json, logits.npy, weights.safetensors} or runs/<run id>/failure.json; a temporary
+    name begins with a dot. What is replaced or damaged is moved to replaced/ or damaged/, never deleted.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,13 +101,15 @@ class ResultStore:
         whole = len(png) <= MAX_PICTURE_BYTES and png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82")
         return png if whole else None
 
-    def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None) -> None:
+    def write(self, record: RunRecord, logits_IC: npt.NDArray[np.float16] | None, weights: bytes | None = None) -> None:
         """Store a finished run. Where one is already there, that one stays (a run is counted once)."""
         with self._staged(record.run_id) as stage:
             if logits_IC is not None:
                 whole = io.BytesIO()  # NumPy's own writing hides why a disk refuses
                 np.save(whole, logits_IC, allow_pickle=False)
                 write_atomically(stage / LOGITS, whole.getbuffer())
+            if weights is not None:
+                write_atomically(stage / WEIGHTS, weights)
             write_atomically(stage / RECORD, record.to_json())
 
     def write_failure(self, failure: Failure) -> None:
@@ -186,6 +188,25 @@ class ResultStore:
                 or hashlib.sha256(logits.tobytes()).hexdigest() != record.predictions_sha256):
             raise DamagedRecord(f"{LOGITS} does not hold the logits that the record names")
         return logits
+
+    def weights(self, record: RunRecord) -> bytes:
+        """The model's final weights (safetensors), as the record names them by hash.
+
+        Raises FileNotFoundError where they were not kept, DamagedRecord where they are others.
+        """
+        try:
+            weights = (self.runs / record.run_id / WEIGHTS).read_bytes()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise DamagedRecord(f"{WEIGHTS}: {error.strerror}") from None
+        if hashlib.sha256(weights).hexdigest() != record.weights_sha256:
+            raise DamagedRecord(f"{WEIGHTS} does not hold the weights that the record names")
+        return weights
+
+    def without_weights(self, run_ids: Iterable[str]) -> set[str]:
+        """Those of `run_ids` that kept test logits, but no weights; opens no file."""
+        return {i for i in run_ids if (self.runs / i / LOGITS).exists() and not (self.runs / i / WEIGHTS).exists()}
 
     def set_aside(self, run_id: str, shelf: str) -> Path:
         """Move a run's folder to damaged/ or replaced/, so that the run can be done again."""

@@ -165,7 +165,8 @@ def test_training_learns() -> None:
 def test_curves_and_steps_are_reported_while_it_runs() -> None:
     totals: list[int] = []
     points: list[int] = []
-    record = run_one(spec(), HERE, on_start=totals.append, on_point=lambda p: points.append(p.step)).record
+    record = run_one(spec(), HERE, on_start=lambda module: totals.append(module.steps),
+                     on_point=lambda point: points.append(point.step)).record
     assert totals == [12]
     assert tuple(points) == record.curves.step
 

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import get_args
 
 from vitbench.registry import PluginError, Registry, nearest
-from vitbench.verdicts import Blocked, Evidence, Planted, Verdict
+from vitbench.verdicts import Blocked, Evidence, Planted, Unmeasured, Verdict
 from vitbench.verdicts.controls import HEADLINE, controls_run
 from vitbench.verdicts.verdict import Outcome
 
@@ -68,6 +68,8 @@ def _judge(name: str, evidence: Evidence) -> Verdict:
         verdict = CLAIMS.get(name).build(evidence)
     except Blocked as why:
         return Verdict(outcome="blocked", sentence=str(why))
+    except Unmeasured as what:
+        return Verdict(outcome="undecided", sentence=str(what))
     except Exception as error:
         raise ClaimError(f"claim {name!r} fails: {type(error).__name__}: {error}") from error
     if not isinstance(verdict, Verdict) or verdict.outcome not in get_args(Outcome) or not verdict.sentence:

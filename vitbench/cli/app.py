@@ -211,8 +211,8 @@ def logs(run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run id, or
 
 
 @app.command(name="list")
-def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets, metrics, studies or "
-                                                  "claims.")],
+def list_kind(kind: Annotated[str, typer.Argument(metavar="KIND", help="models, datasets, metrics, studies, "
+                                                  "claims or probes.")],
               results: Results = RESULTS) -> None:
     """List what there is, one line an entry, the name first."""
     from vitbench.cli.commands import LISTS

@@ -1,9 +1,15 @@
 """`claims`: the verdicts on the claims that studies name."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from vitbench import measurement
 from vitbench.claims import CLAIMS, judge
+from vitbench.measurement import Measurement
+from vitbench.probes import PROBES
+from vitbench.record import DamagedRecord
 from vitbench.registry import load_plugin, plugin_sha256
 from vitbench.report.evidence import evidence_of
 from vitbench.report.verdicts import Judged
@@ -14,9 +20,21 @@ from vitbench.verdicts import Blocked, Evidence, Verdict
 def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
     """A verdict for each claim that the study names, in its order. Raises PluginError or ClaimError for wrong code."""
     frame = folder.frame()
-    evidence = evidence_of(frame, looks=len(folder.study.looks))
+    evidence = evidence_of(frame, looks=len(folder.study.looks), measured=partial(_measured, folder))
     for name in folder.study.claims:
         yield Judged.on(frame, name, _verdict(name, folder, evidence, allow_plugins))
+
+
+def _measured(folder: StudyFolder, probe: str) -> Iterator[Measurement]:
+    """What is kept of a probe, the study's own first; what is damaged or of another definition counts as missing."""
+    plugin = folder.resolved.plugins.get(probe)
+    for path in (path for home in (folder.store.folder, folder.store.folder.parent)
+                 for path in measurement.files(home, probe)):
+        with suppress(DamagedRecord, FileNotFoundError):
+            found = measurement.read(path)
+            current = PROBES.get(probe).meta.version if probe in PROBES.shipped() else found.version
+            if (found.version, found.plugin_sha256) == (current, plugin):
+                yield found
 
 
 def _verdict(name: str, folder: StudyFolder, evidence: Evidence, allow_plugins: bool) -> Verdict:

@@ -19,6 +19,7 @@ from vitbench.live import running
 from vitbench.metrics import METRICS
 from vitbench.models import MODELS
 from vitbench.options import BadOption
+from vitbench.probes import PROBES
 from vitbench.record import DamagedRecord, Failure
 from vitbench.registry import load_plugin
 from vitbench.report.frame import Frame
@@ -233,5 +234,12 @@ def _metrics(_: Path) -> Iterator[str]:
                f"{meta.better} is better\tundefined {meta.undefined}\t{meta.meaning}\t{meta.source}")
 
 
+def _probes(_: Path) -> Iterator[str]:
+    for name in PROBES.names():
+        meta = PROBES.get(name).meta
+        options = f"\toptions {' '.join(meta.options.model_fields)}" if meta.options.model_fields else ""
+        yield f"{name}\t{meta.statement}\tlooks at {', '.join(meta.looks_at)}{options}"
+
+
 LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "metrics": _metrics,
-                                                     "studies": _studies, "claims": _claims}
+                                                     "studies": _studies, "claims": _claims, "probes": _probes}

@@ -102,6 +102,39 @@ def verify(study: StudyArgument, results: Results = RESULTS,  # noqa: PLR0917 - 
                                   allow_plugins=allow_plugins))
 
 
+@app.command()
+def probe(  # noqa: PLR0913, PLR0917 - one argument an option
+          name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `vitbench list probes`, or of a file of "
+                                              "your own.")],
+          arguments: Annotated[list[str] | None, typer.Argument(metavar="[STUDY|RUN] [KEY=VALUE ...]", help="A study "
+                               "or one of its runs by its id, and options of the probe.")] = None,
+          only: Annotated[str | None, typer.Option(metavar="KEY=VALUE,...", help="Only these runs, e.g. "
+                                                   "model=token_transformer:s,fraction=1.")] = None,
+          results: Results = RESULTS,
+          form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, csv or json.")] = "md",
+          figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figure here, too: .svg, .png or "
+                                                      ".html.")] = None,
+          again: Annotated[bool, typer.Option("--again", help="Measure anew what was measured before.")] = False,
+          data_dir: DataDir = None,
+          plugin: Annotated[Path | None, typer.Option(metavar="FILE", help="A probe of your own; its code "
+                                                      "runs.")] = None,
+          allow_plugins: AllowPlugins = False) -> None:
+    """Measure a mechanism of a model, or what it became in a study's trained runs: table, figure and a JSON file."""
+    from vitbench.cli import probe as probes
+    from vitbench.report import render
+
+    forms = {"md": render.markdown, "csv": render.csv, "json": render.json}
+    choose("--format", form, tuple(forms))
+    if figure is not None:
+        probes.figure_format(figure)
+    use_data_dir(data_dir)
+    asked = probes.question(name, arguments or [], only, results, plugin=plugin, allow_plugins=allow_plugins)
+    found = probes.answer(asked, again=again)
+    print(forms[form](probes.table(found)), end="")
+    if figure is not None:
+        probes.write_figure(found, figure)
+
+
 metrics = typer.Typer(help="Metrics of runs that ended, computed from their stored predictions.")
 app.add_typer(metrics, name="metrics")
 

@@ -126,6 +126,9 @@ class Study(Frozen):
     fit: FitRule = FitRule()
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(
         description="chosen when a study starts and kept when it goes on")] = "auto"
+    keep: Annotated[tuple[Literal["weights"], ...], Field(
+        max_length=1, description="what a run keeps beside record and test logits; weights: of the trained model, for "
+        "probes. No part of a run's id")] = ()
     priority: Annotated[tuple[str, ...], Field(
         max_length=200, description="runs to do first, as --only names them: 'model=convnet:s,fraction=0.1'")] = ()
     looks: Annotated[tuple[Annotated[int, Field(ge=6, le=10_000)], ...], Field(

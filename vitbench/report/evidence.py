@@ -1,10 +1,13 @@
 """From the tidy frame to what claims look at."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from vitbench.config.controls import ANCHOR, MAIN
 from vitbench.grid import counts_of
+from vitbench.measurement import Measurement
 from vitbench.report.anchors import anchors
 from vitbench.report.cells import content_sha256
 from vitbench.report.frame import Frame
@@ -14,8 +17,12 @@ from vitbench.verdicts.evidence import CellOf, Condition, models_of
 WORST_FIRST = ("below", "missing", "within", "above")
 
 
-def evidence_of(frame: Frame, *, looks: int = 0) -> Evidence:
-    """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end."""
+def evidence_of(frame: Frame, *, looks: int = 0,
+                measured: Callable[[str], Iterable[Measurement]] = lambda _probe: ()) -> Evidence:
+    """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end.
+
+    `measured` gives what is kept of a probe by name; of this, what rests on the frame's records as they are.
+    """
     grid, beside = frame.main, frame.of(lambda control: control not in (MAIN, ANCHOR))
     families = {label: facts.family for label, facts in frame.resolved.models.items()}
     ended = {row.key for row in beside.rows}
@@ -23,10 +30,14 @@ def evidence_of(frame: Frame, *, looks: int = 0) -> Evidence:
     def correct_I(run_id: str) -> npt.NDArray[np.bool_] | None:
         return frame.records[run_id].correct_I() if run_id in frame.records else None
 
+    def on_these(probe: str) -> tuple[Measurement, ...]:
+        return tuple(found for found in measured(probe) if found.rests_on(frame.records))
+
     return Evidence(study=frame.study, rows=grid.rows, planned=grid.runs, models=models_of(families, grid.rows),
                     beside=tuple(run for run in beside.runs if run.key in ended),
                     drawn={run.spec.share: counts_of(run, frame.resolved).drawn for run in grid.runs},
                     correct_I=correct_I, sha256=content_sha256(frame), looks=max(1, looks),
+                    measured=on_these,
                     exploratory=frame.exploratory, edges=_edges(frame), anchors=_anchors(frame))
 
 

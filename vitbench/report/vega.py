@@ -14,7 +14,7 @@ Spec = dict[str, Any]
 Quantity = Literal["accuracy", "loss"]
 WIDTH = 560  # pixels of a plot where no page gives it another
 
-_CONFIG: Spec = {
+CONFIG: Spec = {
     "font": FONT, "background": "transparent", "view": {"stroke": None},
     "axis": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12,
              "titleFontWeight": "normal", "gridColor": QUIET, "gridOpacity": 0.22, "domainColor": QUIET,
@@ -74,4 +74,4 @@ def finish(chart: Any, frame: Frame, datasets: dict[str, list[Spec]]) -> Spec:
     spec: Spec = chart.to_dict()
     rests_on = {"study": frame.study, "runs": len(frame.rows), "interval": notes.INTERVAL, "code_version": versions,
                 "numerics": numerics, "content_sha256": sha256}
-    return {**spec, "config": _CONFIG, "datasets": datasets, "usermeta": {"vitbench": rests_on}}
+    return {**spec, "config": CONFIG, "datasets": datasets, "usermeta": {"vitbench": rests_on}}

@@ -87,7 +87,7 @@ class Driver:
         while summary.left > self.waiting:
             while waiting and self.engine.free and not self._stop():
                 self.engine.start(Task(waiting.pop().spec, self.place, self.folder.store.folder, self.plugins,
-                                       self.engine.placement.shared))
+                                       self.engine.placement.shared, keep_weights="weights" in self.folder.study.keep))
             if not self.engine.busy:
                 break
             for end in self.engine.ended(timeout=0.5):

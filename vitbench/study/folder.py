@@ -107,8 +107,16 @@ class StudyFolder:
         if crashed:
             found.append(f"{len(crashed)} runs lost their worker and will be done again: {', '.join(sorted(crashed))} "
                          "(vitbench logs RUN)")
+        if "weights" in self.study.keep:
+            found += self._without_weights()
         exploratory = self.exploratory()
         return [*found, exploratory] if exploratory else found
+
+    def _without_weights(self) -> list[str]:
+        names = {run.spec.run_id for run in self.runs if not run.pending}
+        bare = self.store.without_weights(self.store.ids() & names)
+        return [f"{len(bare)} runs ended without keeping their weights and are not done again; probes train them again "
+                "where they need them"] if bare else []
 
     @classmethod
     def open(cls, study: str, results: Path) -> "StudyFolder":

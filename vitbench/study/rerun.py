@@ -28,7 +28,7 @@ def draw(stored: Stored, count: int, seed: int) -> tuple[list[Run], Check]:
     for run in distinct(run for run in stored.folder.runs if not run.pending):
         ended = stored.found.get(run.spec.run_id)
         if isinstance(ended, RunRecord) or (isinstance(ended, Failure) and not ended.crash):
-            why = _of_another_version(run.spec)
+            why = of_another_version(run.spec)
             if why:
                 check.skip(f"run {run.spec.run_id}", why)
             else:
@@ -38,7 +38,8 @@ def draw(stored: Stored, count: int, seed: int) -> tuple[list[Run], Check]:
     return [able[ids[i]] for i in chosen], check
 
 
-def _of_another_version(spec: RunSpec) -> str | None:
+def of_another_version(spec: RunSpec) -> str | None:
+    """Why this version of vitbench cannot train a run as it was trained; None where it can."""
     if spec.numerics != NUMERICS:
         return f"computed with numerics {spec.numerics}; this version's are {NUMERICS}"
     for registry, versioned in ((DATASETS, spec.dataset), (MODELS, spec.model)):
@@ -62,7 +63,7 @@ def rerun(stored: Stored, runs: list[Run], plugins: tuple[Path, ...], workers: i
         store = ResultStore(Path(temporary) / stored.folder.name)
         store.prepare()
         machine = engine.inspect(stored.folder.study.dataset, plugins, {run.label: model_of(run) for run in runs})
-        places = {run.spec.run_id: _place(stored.found[run.spec.run_id], machine) for run in runs}
+        places = {run.spec.run_id: place_again(stored.found[run.spec.run_id], machine) for run in runs}
         cuda = any(place.device == "cuda" for place in places.values())
         engine.placement = Placement.of("cuda" if cuda else "cpu", machine.devices, workers=workers,
                                         runs_per_device=1, runs=len(runs))
@@ -78,7 +79,7 @@ def rerun(stored: Stored, runs: list[Run], plugins: tuple[Path, ...], workers: i
                 yield _judge(check, stored.read(run_id), store.read(run_id), places[run_id])
 
 
-def _place(ended: object, machine: Machine) -> Execution:
+def place_again(ended: object, machine: Machine) -> Execution:
     """Where a run is trained again: on its own kind of device where there is one."""
     before = ended.execution if isinstance(ended, RunRecord) else None
     device = "cuda" if before and before.device == "cuda" and machine.cuda else "cpu"
@@ -93,7 +94,7 @@ def _judge(check: Check, before: RunRecord | Failure, again: RunRecord | Failure
     if isinstance(again, Failure) and again.crash:
         check.skip(where, f"its {again.reason}")
         return f"{where}: {again.reason}"
-    exactly = isinstance(before, RunRecord) and _same_place(before.execution, place)
+    exactly = isinstance(before, RunRecord) and same_place(before.execution, place)
     wrong, told = differences(before, again, exactly=exactly)
     check.checked += 1
     how = "exactly" if exactly else "within the tolerance of another machine or device"
@@ -103,6 +104,7 @@ def _judge(check: Check, before: RunRecord | Failure, again: RunRecord | Failure
     return f"{where}: {'DIFFERS' if wrong else 'agrees'}, compared {how}{told}"
 
 
-def _same_place(before: Execution, here: Execution) -> bool:
+def same_place(before: Execution, here: Execution) -> bool:
+    """True where every number of a run must come out the same."""
     return (before.environment, before.device, before.threads, before.deterministic) == (
         here.environment, here.device, here.threads, here.deterministic)

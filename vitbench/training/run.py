@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
+import safetensors.torch
 import torch
 
 from vitbench import cost, datasets, models, subset
@@ -40,10 +41,22 @@ class Finished:
     record: RunRecord
     logits_IC: np.ndarray | None
     index_file: dict[str, object]
+    module: Classifier  # after its last step
+    weights: bytes | None = None  # safetensors of the model
+
+    def with_weights(self) -> "Finished":
+        """The same with the model's final weights, named in its record by their hash; as it is where it diverged."""
+        if self.record.outcome != "done":
+            return self
+        # Copies: safetensors takes no two names of one memory, and none that lies channels last.
+        weights = safetensors.torch.save({name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+                                          for name, tensor in self.module.model.state_dict().items()})
+        named = self.record.model_copy(update={"weights_sha256": hashlib.sha256(weights).hexdigest()})
+        return replace(self, record=named, weights=weights)
 
 
 def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: bool = False,
-            on_start: Callable[[int], object] = lambda _steps: None,
+            on_start: Callable[[Classifier], object] = lambda _untrained: None,
             on_point: Callable[[Point], object] = lambda _point: None) -> Finished:
     """Train and measure one run on `place.device`. Draws nothing that depends on what ran before.
 
@@ -55,7 +68,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
     arrays = _few(arrays) if probe else arrays
     chosen = drawn(spec, arrays.train_labels)
     module, counted = classifier(spec, arrays, chosen, device, on_point)
-    on_start(module.steps)
+    on_start(module)
     fit(module, curve_points(module.steps), device)
 
     logits_IC = module.last_logits["test"] if module.diverged_at is None else None
@@ -71,7 +84,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
         finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Finished(record, logits_IC, subset.index_file(
         chosen, spec.dataset, spec.share, Streams.of(spec).subset, len(arrays.train_labels),
-        options=spec.dataset_options))
+        options=spec.dataset_options), module)
 
 
 def loaded(spec: RunSpec) -> datasets.Arrays:

@@ -8,7 +8,8 @@ from vitbench.verdicts.evidence import Evidence, Stratum
 from vitbench.verdicts.pairing import accuracy_contrast, accuracy_difference, contrast_of, matched_pairs
 from vitbench.verdicts.rules import decided, rule_d, rule_e, rule_g
 from vitbench.verdicts.simulated import Cell, Expected, Planted
-from vitbench.verdicts.verdict import Blocked, Verdict
+from vitbench.verdicts.verdict import Blocked, Unmeasured, Verdict
 
-__all__ = ["Blocked", "Cell", "Contrast", "Evidence", "Expected", "Planted", "Stratum", "Verdict", "accuracy_contrast",
-           "accuracy_difference", "contrast_of", "decided", "matched_pairs", "rule_d", "rule_e", "rule_g"]
+__all__ = ["Blocked", "Cell", "Contrast", "Evidence", "Expected", "Planted", "Stratum", "Unmeasured", "Verdict",
+           "accuracy_contrast", "accuracy_difference", "contrast_of", "decided", "matched_pairs", "rule_d", "rule_e",
+           "rule_g"]

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vitbench.grid import Run
+from vitbench.measurement import Measurement
 from vitbench.row import Row
-from vitbench.verdicts.verdict import Blocked
+from vitbench.verdicts.verdict import Blocked, Unmeasured
 
 LITTLE = (5, 50)  # drawn images a class that are *little* data
 ALPHA = 0.05
@@ -83,6 +84,18 @@ class Evidence:
     edges: frozenset[CellOf] = frozenset()  # tuned cells whose best trial lies on the edge of its range (rule 11)
     anchors: Mapping[str, str] = field(default_factory=dict)  # by family: within, below, above, missing (rule 19)
     left_out: frozenset[tuple[CellOf, int]] = frozenset()  # cells and seeds of the runs that `without_lost` dropped
+    measured: Callable[[str], tuple[Measurement, ...]] = lambda _probe: ()  # what a probe found on these records
+
+    def probe(self, name: str) -> tuple[Measurement, ...]:
+        """What the probe `name` measured on runs of this study as they are on record, then what it measured without a
+        study; several where it was given several options or choices of runs. Raises Unmeasured where there is nothing.
+        """
+        found = self.measured(name)
+        if not found:
+            raise Unmeasured(f"It rests on what the probe {name} measures, which is not there for these records: "
+                             f"run `vitbench probe {name} {self.study}`, or without the study where it looks at a "
+                             "mechanism alone")
+        return found
 
     @property
     def alpha(self) -> float:

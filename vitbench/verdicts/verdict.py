@@ -13,6 +13,10 @@ class Blocked(ValueError):
     """The evidence cannot carry the claim; the message says why. `judge` makes the outcome `blocked` of it."""
 
 
+class Unmeasured(ValueError):
+    """What the claim looks at was not measured yet; the message says how to. `judge` makes it `undecided`."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One stratum: its interval at the level 1 - alpha/K, and what it shows taken alone, where a rule asked."""

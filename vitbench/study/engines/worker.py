@@ -37,6 +37,7 @@ class Task:
     plugins: tuple[Path, ...]
     shared: bool
     probe: bool = False  # only its costs are wanted
+    keep_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,10 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
     live = LiveFile(task.folder / "live", spec.run_id)
     steps = 0
 
-    def on_start(total: int) -> None:
+    def on_start(module: Any) -> None:
         nonlocal steps
-        steps = total
-        live.update(0, total)
+        steps = module.steps
+        live.update(0, steps)
 
     def on_point(point: Any) -> None:
         live.update(point.step, steps, train_loss=point.train_loss, val_loss=point.val_loss,
@@ -156,6 +157,7 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
     try:
         _load_plugins(task)
         finished = run_one(spec, task.place, shared=task.shared, probe=task.probe, on_start=on_start, on_point=on_point)
+        finished = finished.with_weights() if task.keep_weights else finished
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".strip()
         _tell(answer, store_failure(task, reason, _scrubbed(traceback.format_exc(), task.folder), started))
@@ -163,7 +165,7 @@ def work(task: Task, visible: str | None, answer: Connection) -> None:
     try:
         store = ResultStore(task.folder)
         store.write_subset(finished.record.data.subset, finished.index_file)
-        store.write(finished.record, finished.logits_IC)
+        store.write(finished.record, finished.logits_IC, finished.weights)
     except OSError as error:
         _tell(answer, ("unstored", _refusal(error, task)))
         return
