@@ -1,6 +1,6 @@
 """Convolutions that make the tokens, then attention: the compact convolutional transformer (Hassani et al. 2021)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitbench.models import MODELS, ModelMeta
 from vitbench.models.token_transformer import META, Options, token_transformer
@@ -9,8 +9,8 @@ from vitbench.spec import ImageSpec
 if TYPE_CHECKING:
     from torch import nn
 
-CCT = {"tokens": "conv_stem", "pooling": "attention"}
-SIZES = {
+CCT: dict[str, Any] = {"tokens": "conv_stem", "pooling": "attention"}
+SIZES: dict[str, dict[str, Any]] = {
     "xs": CCT | {"embed_dim": 28, "depth": 2, "num_heads": 2, "mlp_ratio": 3.0},
     "s": CCT | {"embed_dim": 64, "depth": 2, "num_heads": 4, "mlp_ratio": 3.0},
     "m": CCT | {"embed_dim": 100, "depth": 3, "num_heads": 4},

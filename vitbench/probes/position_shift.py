@@ -88,13 +88,15 @@ def _trained(look: Look) -> Iterator[tuple[Run, Table]]:
 def _untrained(places: int, width: int, rng: np.random.Generator) -> Iterator[tuple[str, Table]]:
     import torch
 
-    from vitbench.nn.token_transformer import LearnedPositions, SinusoidalPositions
+    from vitbench.nn.grid import Grid
+    from vitbench.nn.positions import LearnedPositions, SinusoidalPositions
 
-    waves_ND = SinusoidalPositions(places, width).table_ND.double().numpy()
+    line = Grid(1, places)  # the shift is one of the number in raster order
+    waves_ND = SinusoidalPositions(line, width).kept.double().numpy()
     yield from ((kind, waves_ND) for kind in ((SINUSOIDAL, EXACT) if width % 2 == 0 else (SINUSOIDAL,)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**63)))
-        yield LEARNED, LearnedPositions(places, width).table_ND.detach().double().numpy()
+        yield LEARNED, LearnedPositions(line, width).table_ND.detach().double().numpy()
     yield RANDOM, rng.normal(size=(places, width))
 
 
