@@ -77,12 +77,12 @@ def _figure(rows: list[dict[str, Any]], first: str) -> Any:
     marks = base.mark_point(filled=True, size=45, color=INK).encode(y=y, x=x)
     bars = base.mark_rule(color=INK).encode(y=y, x="left:Q", x2="right:Q")
     zero = alt.Chart().mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=alt.datum(0))
-    several = len({row["condition"] for row in rows}) > 1
     panel = alt.layer(zero, bars, marks, data=ROWS).properties(width=WIDTH // 2.4, height=16 * len(labels))
-    return panel.facet(column=alt.Column("share:N", sort=list(dict.fromkeys(row["share"] for row in rows)),
-                                         header=alt.Header(title="share of the training images",
-                                                           titleFontWeight="normal")),
-                       **({"row": alt.Row("condition:N")} if several else {}))
+    header = alt.Header(title="share of the training images", titleFontWeight="normal")
+    column = alt.Column("share:N", sort=list(dict.fromkeys(row["share"] for row in rows)), header=header)
+    if len({row["condition"] for row in rows}) == 1:
+        return panel.facet(column=column)
+    return panel.facet(column=column, row=alt.Row("condition:N", header=alt.Header(title=None)))
 
 
 def _summary(rows: list[dict[str, Any]], first: str) -> str:
