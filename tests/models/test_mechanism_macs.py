@@ -41,7 +41,7 @@ CASES: list[tuple[dict, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "macs"), CASES, ids=lambda case: str(case))
+@pytest.mark.parametrize(("options", "macs"), CASES, ids=str)
 def test_macs_of_a_mechanism_agree_with_a_count_by_hand(options: dict, macs: int) -> None:
     assert checked_cost("token_transformer", "s", options, ImageSpec(28, 1), C).macs == macs
 
