@@ -120,9 +120,9 @@ COLUMNS = (
 
 def _figure(rows: list[dict[str, Any]]) -> Any:
     kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
-    y = alt.Y("mean(residual):Q", axis=alt.Axis(title="relative residual (log scale)", format="~e"),
+    y = alt.Y("mean(residual):Q", axis=alt.Axis(title="relative residual (log scale)", format="~e", tickCount=5),
               scale=alt.Scale(type="log"))
-    x = alt.X("shift:Q", axis=alt.Axis(title="shift k, places", tickMinStep=1))
+    x = alt.X("shift:Q", axis=alt.Axis(title="shift k, places", tickMinStep=1, format="d"))
     return alt.Chart(ROWS).mark_line(point=alt.OverlayMarkDef(filled=True, size=40)).encode(
         x=x, y=y, detail=["places:N", "width:N"], **by_kind("kind", kinds)).properties(width=WIDTH, height=280)
 
