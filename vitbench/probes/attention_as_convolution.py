@@ -127,11 +127,13 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
         **by_kind("kind", kinds)).properties(width=WIDTH, height=240)
     if not any(row["part"] == HEADS for row in rows):
         return sharp
-    heads = alt.Chart(ROWS).transform_filter(alt.datum.part == HEADS).mark_tick(thickness=2, color=HUES["attention"][0]).encode(
-        x=alt.X("mass:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="share of a head's attention on one "
-                                                                               "fixed offset")),
-        y=alt.Y("share_of_data:N", title=None), row=alt.Row("layer:O", header=alt.Header(labelExpr="'layer ' + datum.value"))).transform_calculate(
-        share_of_data="datum.label + ', ' + datum.share").properties(width=WIDTH)
+    mark = alt.Chart(ROWS).transform_filter(alt.datum.part == HEADS).transform_calculate(
+        place="datum.label + ', ' + datum.share").mark_tick(thickness=2, color=HUES["attention"][0])
+    heads = mark.encode(
+        x=alt.X("mass:Q", scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(title="share of a head's attention on one fixed offset")),
+        y=alt.Y("place:N", title=None), row=alt.Row("layer:O", header=alt.Header(labelExpr="'layer ' + datum.value"))
+        ).properties(width=WIDTH)
     return alt.vconcat(sharp, heads)
 
 

@@ -67,7 +67,8 @@ def _mechanism(look: Look) -> Iterator[dict[str, Any]]:
                 scores_BNN = product_BNN * width**power
                 theory = width * width**(2 * power) if kind == UNIT else None
                 yield {"kind": kind, "score": score, "d_k": width, "tokens": look.options.tokens,
-                       "variance": float(scores_BNN.var()), "theory": theory, **of_weights(scores_BNN.softmax(-1)), **none}
+                       "variance": float(scores_BNN.var()), "theory": theory,
+                       **of_weights(scores_BNN.softmax(-1)), **none}
 
 
 def _products(kind: str, width: int, options: Options) -> "Tensor":
