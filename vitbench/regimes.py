@@ -90,8 +90,8 @@ def augmentation_text(regime: Regime, keeps_labels: Iterable[str], image: ImageS
 
 
 def regularisers_of(regime: Regime, stochastic_depth: float) -> list[str]:
-    """What the regime adds, for the card (protocol rule 8), where the model could be given that stochastic depth."""
+    """What the regime adds, for the card (protocol rule 8), and the stochastic depth that the model has."""
     if regime != "strong":
-        return []
+        return [f"stochastic depth {stochastic_depth:g}"] if stochastic_depth else []
     depth = f"stochastic depth {stochastic_depth:g}" if stochastic_depth else "no stochastic depth"
     return [f"label smoothing {LABEL_SMOOTHING:g}", depth]

@@ -37,8 +37,9 @@ class ModelMeta:
     """What is known about a model without building it.
 
     `sizes` maps xs..xl to option values; `check` raises ModelError where the options do not fit the images;
-    `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. The
-    regularisers of a run are its recipe's. `imports` are modules that building it imports: workers share one import.
+    `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. `family_of` tells the
+    family where options change it. `regularisers` names the options that are off at 0 and in regime `none`.
+    `imports` are modules that building it imports: workers share one import.
     """
 
     family: Family
@@ -47,6 +48,8 @@ class ModelMeta:
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     check: Callable[[Any, ImageSpec], None] = _takes_all_images
     card: Callable[[Any, ImageSpec], Card] = _no_parts
+    family_of: Callable[[Any], Family] | None = None
+    regularisers: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -54,6 +57,14 @@ class ModelMeta:
         if self.family not in families:
             raise PluginError(f"family: should be one of {', '.join(families)}; found {self.family!r}."
                               f"{nearest(self.family, families)}")
+
+    def family_with(self, options: Any) -> Family:
+        """The family of the model with these options."""
+        return self.family if self.family_of is None else self.family_of(options)
+
+    def regularisers_in(self, options: Any) -> dict[str, float]:
+        """Those that are on, by option."""
+        return {name: amount for name in self.regularisers if (amount := getattr(options, name))}
 
 
 MODELS: Registry[ModelMeta] = Registry("model", "vitbench.models")

@@ -1,107 +1,175 @@
-"""A transformer on pixels or patches: each is one vector of a sequence."""
+"""A transformer on pixels, patches or features: each is one vector of a sequence."""
+
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
 
-from vitbench.nn.attention import SelfAttention
+from vitbench.nn.attention import Normaliser, ScoreKind, SelfAttention
+from vitbench.nn.grid import Grid
+from vitbench.nn.pooling import PoolingKind, pooling_of
+from vitbench.nn.positions import (
+    LearnedPositions,
+    NoPositions,
+    RelativeBias,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+from vitbench.nn.span import Kind, Span
+from vitbench.nn.tokens import Codes, ConvStem, Lookup, OneHot, Patches, grid_of
 
-
-class Patches(nn.Module):
-    """Cuts images B x C x S x S into B x N x (C P P): each patch of P x P pixels is one vector, in raster order."""
-
-    def __init__(self, patch_size: int) -> None:
-        super().__init__()
-        self.patch_size = patch_size
-
-    def forward(self, x_BCSS: Tensor) -> Tensor:
-        """No arithmetic, only a new arrangement."""
-        B, C, S, _ = x_BCSS.shape
-        P, G = self.patch_size, S // self.patch_size
-        return x_BCSS.view(B, C, G, P, G, P).permute(0, 2, 4, 1, 3, 5).reshape(B, G * G, C * P * P)
-
-
-class LearnedPositions(nn.Module):
-    """Adds a trained vector to each place (Dosovitskiy et al. 2021, equation 1)."""
-
-    def __init__(self, tokens: int, embed_dim: int) -> None:
-        super().__init__()
-        self.table_ND = nn.Parameter(torch.empty(tokens, embed_dim))
-        nn.init.normal_(self.table_ND, std=0.02)
-
-    def forward(self, x_BND: Tensor) -> Tensor:
-        """Tokens with their place added."""
-        return x_BND + self.table_ND
+PositionKind = Literal["none", "learned", "sinusoidal", "sinusoidal_2d", "relative", "rotary"]
 
 
-class SinusoidalPositions(nn.Module):
-    """Adds sines and cosines of the raster position (Vaswani et al. 2017, section 3.5)."""
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a token transformer is made of; the options of the model say what each means."""
 
-    table_ND: Tensor
-
-    def __init__(self, tokens: int, embed_dim: int) -> None:
-        super().__init__()
-        rate_K = 10_000.0 ** (-torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim)
-        angle_NK = torch.arange(tokens, dtype=torch.float64)[:, None] * rate_K
-        table_ND = torch.stack([angle_NK.sin(), angle_NK.cos()], dim=-1).flatten(1)[:, :embed_dim]
-        self.register_buffer("table_ND", table_ND.float(), persistent=False)
-
-    def forward(self, x_BND: Tensor) -> Tensor:
-        """Tokens with their place added."""
-        return x_BND + self.table_ND
+    side: int  # pixels of a token's side
+    conv_stem: bool = False
+    embedding: Literal["linear", "one_hot", "lookup"] = "linear"
+    levels: int = 16
+    code_dim: int = 8
+    embed_dim: int
+    depth: int
+    num_heads: int
+    mlp_ratio: float = 4.0
+    score: ScoreKind = "scaled_dot"
+    normaliser: Normaliser = "softmax"
+    positions: PositionKind = "learned"
+    span: Kind = "global"
+    window: int | None = None
+    pooling: PoolingKind = "mean"
+    norm_place: Literal["pre", "post"] = "pre"
+    layer_scale: float = 0.0
+    stochastic_depth: float = 0.0
+    dropout: float = 0.0
 
 
 class Block(nn.Module):
-    """Attention, then a two-layer perceptron for each token; normalised before, added after (pre-norm)."""
+    """Attention, then a two-layer perceptron for each token, each added to its input. `pre`: normalised before the
+    branch; `post`: after the sum, as in Vaswani et al. 2017."""
 
-    def __init__(self, embed_dim: int, num_heads: int, mlp_ratio: float) -> None:
+    def __init__(self, shape: Shape, attention: SelfAttention, rate: float) -> None:
         super().__init__()
-        hidden = int(embed_dim * mlp_ratio)
-        self.attention_norm = nn.LayerNorm(embed_dim)
-        self.attention = SelfAttention(embed_dim, num_heads)
-        self.mlp_norm = nn.LayerNorm(embed_dim)
-        self.mlp = nn.Sequential(nn.Linear(embed_dim, hidden), nn.GELU(), nn.Linear(hidden, embed_dim))
-        self.drop_path: nn.Module | None = None  # vitbench.nn.stochastic_depth sets it
+        D, hidden = shape.embed_dim, int(shape.embed_dim * shape.mlp_ratio)
+        self.norm_first = shape.norm_place == "pre"
+        self.attention_norm = nn.LayerNorm(D)
+        self.attention = attention
+        self.mlp_norm = nn.LayerNorm(D)
+        dropout = [nn.Dropout(shape.dropout)] if shape.dropout else []
+        self.mlp = nn.Sequential(nn.Linear(D, hidden), nn.GELU(), *dropout, nn.Linear(hidden, D))
+        self.drop_path: nn.Module | None = StochasticDepth(rate, "row") if rate else None  # else nn.stochastic_depth's
+        self.dropout = dropout[0] if dropout else None
+        # Each branch begins small (Touvron et al. 2021, section 2).
+        self.attention_scale, self.mlp_scale = (
+            nn.Parameter(torch.full((D,), shape.layer_scale)) if shape.layer_scale else None for _ in range(2))
 
-    def forward(self, x_BND: Tensor) -> Tensor:
-        """Tokens B x N x D to the same shape."""
-        x_BND = x_BND + self._branch(self.attention(self.attention_norm(x_BND)))
-        return x_BND + self._branch(self.mlp(self.mlp_norm(x_BND)))
+    def forward(self, x_BMD: Tensor, grid: Grid) -> Tensor:
+        """Tokens B x M x D to the same shape."""
+        if self.norm_first:
+            x_BMD = x_BMD + self._branch(self.attention(self.attention_norm(x_BMD), grid), self.attention_scale)
+            return x_BMD + self._branch(self.mlp(self.mlp_norm(x_BMD)), self.mlp_scale)
+        x_BMD = self.attention_norm(x_BMD + self._branch(self.attention(x_BMD, grid), self.attention_scale))
+        summed_BMD: Tensor = self.mlp_norm(x_BMD + self._branch(self.mlp(x_BMD), self.mlp_scale))
+        return summed_BMD
 
-    def _branch(self, x_BND: Tensor) -> Tensor:
-        kept_BND: Tensor = x_BND if self.drop_path is None else self.drop_path(x_BND)
-        return kept_BND
+    def _branch(self, x_BMD: Tensor, scale_D: Tensor | None) -> Tensor:
+        x_BMD = x_BMD if self.dropout is None else self.dropout(x_BMD)
+        x_BMD = x_BMD if scale_D is None else x_BMD * scale_D
+        kept_BMD: Tensor = x_BMD if self.drop_path is None else self.drop_path(x_BMD)
+        return kept_BMD
 
 
 class TokenTransformer(nn.Module):
-    """Patches, a linear embedding, positions, blocks, the mean over tokens, a linear head."""
+    """Tokens, their embedding and positions, blocks, pooling, a linear head."""
 
-    def __init__(  # noqa: PLR0913 - the options of the model
-            self, *, channels: int, image_size: int, num_classes: int, patch_size: int, embed_dim: int,
-            depth: int, num_heads: int, mlp_ratio: float, positions: str) -> None:
+    def __init__(self, shape: Shape, *, channels: int, image_size: int, num_classes: int) -> None:
         super().__init__()
-        tokens = (image_size // patch_size) ** 2
-        kinds = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
-        self.patches = Patches(patch_size)
-        self.embed = nn.Linear(channels * patch_size**2, embed_dim)
-        self.positions = kinds[positions](tokens, embed_dim)
-        self.blocks = nn.Sequential(*(Block(embed_dim, num_heads, mlp_ratio) for _ in range(depth)))
-        self.norm = nn.LayerNorm(embed_dim)
-        self.head = nn.Linear(embed_dim, num_classes)
+        grid = Grid(image_size // shape.side, image_size // shape.side)
+        self.side = shape.side
+        self.embed = _embedding(shape, channels)
+        self.positions = _positions(shape, grid)
+        self.class_token = nn.Parameter(torch.zeros(shape.embed_dim)) if shape.pooling == "cls" else None
+        self.dropout = nn.Dropout(shape.dropout) if shape.dropout else None
+        span = Span(grid, shape.span, shape.window, shape.pooling == "cls")
+        rates = [shape.stochastic_depth * i / shape.depth for i in range(1, shape.depth + 1)]
+        self.blocks = nn.ModuleList(Block(shape, _attention(shape, grid, span), rate) for rate in rates)
+        self.norm = nn.LayerNorm(shape.embed_dim) if shape.norm_place == "pre" else nn.Identity()
+        self.pooling = pooling_of(shape.pooling, shape.embed_dim)
+        self.head = nn.Linear(shape.embed_dim, num_classes)
         self.apply(_initialise)
 
     def no_weight_decay(self) -> set[str]:
         """Parameters of two dimensions that are no maps: shrinking them would only blur places."""
-        return {"positions.table_ND"}
+        return {f"{name}.{table}" for name, module in self.named_modules()
+                for kind, table in ((LearnedPositions, "table_ND"), (RelativeBias, "table_HO"))
+                if isinstance(module, kind)}
 
-    def forward(self, x_BCSS: Tensor) -> Tensor:
-        """Normalised images B x C x S x S to logits B x classes."""
-        x_BND = self.positions(self.embed(self.patches(x_BCSS)))
-        logits_BC: Tensor = self.head(self.norm(self.blocks(x_BND)).mean(dim=1))
+    def see_normalisation(self, mean_C: Tensor, inverse_C: Tensor) -> None:
+        """How images are normalised: codes are of the grey levels before it."""
+        for module in self.modules():
+            if isinstance(module, Codes):
+                module.see_normalisation(mean_C, inverse_C)
+
+    def forward(self, x_BCHW: Tensor, sizes_B2: Tensor | None = None) -> Tensor:
+        """Normalised images B x C x H x W to logits B x classes.
+
+        `sizes_B2` are the height and width in pixels of each image where smaller ones are padded to the right and
+        below (vitbench.nn.grid.padded): each gets the logits that it gets alone. Raises CannotTake.
+        """
+        x_BMD, grid = self.tokens(x_BCHW, sizes_B2)
+        for block in self.blocks:
+            x_BMD = block(x_BMD, grid)
+        logits_BC: Tensor = self.head(self.pooling(self.norm(x_BMD), grid.real_BN))
         return logits_BC
+
+    def tokens(self, x_BCHW: Tensor, sizes_B2: Tensor | None = None) -> tuple[Tensor, Grid]:
+        """The tokens that enter the first block, B x M x D, and where they lie. Raises CannotTake."""
+        grid = grid_of(x_BCHW, self.side, sizes_B2)
+        x_BND = self.embed(x_BCHW, sizes_B2) if isinstance(self.embed, ConvStem) else self.embed(x_BCHW)
+        x_BMD = self.positions(x_BND, grid)
+        if self.class_token is not None:
+            x_BMD = torch.cat([x_BMD, self.class_token.expand(len(x_BMD), 1, -1)], dim=1)
+        return (x_BMD if self.dropout is None else self.dropout(x_BMD)), grid
+
+
+def _embedding(shape: Shape, channels: int) -> nn.Module:
+    """Images to tokens B x N x D."""
+    D, pixels = shape.embed_dim, shape.side**2
+    if shape.conv_stem:
+        return ConvStem(channels, D, shape.side.bit_length() - 1)
+    if shape.embedding == "linear":
+        return nn.Sequential(Patches(shape.side), nn.Linear(pixels * channels, D))
+    codes = Codes(channels, shape.levels)
+    one_hot = shape.embedding == "one_hot"
+    vectors = OneHot(codes.codes) if one_hot else Lookup(codes.codes, shape.code_dim)
+    width = codes.codes if one_hot else shape.code_dim
+    return nn.Sequential(codes, Patches(shape.side), vectors, nn.Linear(pixels * width, D))
+
+
+def _positions(shape: Shape, grid: Grid) -> nn.Module:
+    D = shape.embed_dim
+    if shape.positions == "learned":
+        return LearnedPositions(grid, D)
+    if shape.positions in ("sinusoidal", "sinusoidal_2d"):
+        return SinusoidalPositions(grid, D, dimensions=2 if shape.positions == "sinusoidal_2d" else 1)
+    return NoPositions()  # the others act in the attention
+
+
+def _attention(shape: Shape, grid: Grid, span: Span) -> SelfAttention:
+    rotary = shape.positions == "rotary"
+    return SelfAttention(
+        shape.embed_dim, shape.num_heads, score=shape.score, normaliser=shape.normaliser, span=span,
+        relative=RelativeBias(grid, shape.num_heads) if shape.positions == "relative" else None,
+        rotary=RotaryPositions(grid, shape.embed_dim // shape.num_heads) if rotary else None)
 
 
 def _initialise(module: nn.Module) -> None:
     # Xavier as in the ViT paper's own code: a fixed deviation of .02 starves the narrow sizes.
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -1,7 +1,7 @@
 """The attention layers of a model while it looks at images, and the offsets that their heads look at."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from vitbench.nn.attention import SelfAttention
+    from vitbench.nn.grid import Grid
 
 
-def layers(model: "nn.Module", images: "Tensor") -> "list[tuple[SelfAttention, tuple[Any, ...]]]":
+def layers(model: "nn.Module", images: "Tensor") -> "list[tuple[SelfAttention, tuple[Tensor, Grid]]]":
     """Each self-attention layer with what it was given, in the order of the forward pass: `layer.weights(*given)`,
     `layer.project(*given)`. Raises ProbeError for a model that has none of ours."""
     import torch
 
-    from vitbench.nn.attention import SelfAttention
+    from vitbench.nn.looking import attention_layers
 
-    found: list[tuple[SelfAttention, tuple[Any, ...]]] = []
-    hooks = [module.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))
-             for module in model.modules() if isinstance(module, SelfAttention)]
+    found: list[tuple[SelfAttention, tuple[Tensor, Grid]]] = []
+    hooks = [layer.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))  # type: ignore[arg-type]
+             for layer in attention_layers(model).values()]
     if not hooks:
         raise ProbeError(f"{type(model).__name__} has no layer of vitbench.nn.attention.SelfAttention to look into; "
                          "models of token_transformer have")
@@ -39,9 +40,8 @@ def layers(model: "nn.Module", images: "Tensor") -> "list[tuple[SelfAttention, t
 def mean_weights(trained: Trained, count: int) -> Iterator[npt.NDArray[np.float64]]:
     """Of each layer H x N x N: the mean over `count` test images; a class token is left out."""
     images, _ = trained.images("test", count)
-    tokens = int(trained.record.card["tokens"] or 0)
-    for layer, given in layers(trained.module.model, images):
-        weight_HNN = layer.weights(*given).detach().mean(dim=0)[:, :tokens, :tokens]
+    for layer, (x_BMD, grid) in layers(trained.module.model, images):
+        weight_HNN = layer.weights(x_BMD, grid).detach().mean(dim=0)[:, :grid.tokens, :grid.tokens]
         yield weight_HNN.cpu().double().numpy()
 
 

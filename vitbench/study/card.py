@@ -25,7 +25,7 @@ def _card(name: str, size: str | None, dataset: DatasetEntry, options: Mapping[s
     data, changed = datasets.resolve(dataset.name, dataset.options)
     full, _ = resolve(name, size, options)
     cost = checked_cost(name, size, options, data.image, data.num_classes)
-    return {"model": named_version(name, meta.version), "family": meta.family, "size": size,
+    return {"model": named_version(name, meta.version), "family": meta.family_with(full), "size": size,
             "dataset": with_options(named_version(dataset.name, data.version), changed), "image_size": data.image.size,
             "channels": data.image.channels, "classes": data.num_classes, "options": full.model_dump(mode="json"),
             "parameters": cost.params, "macs": cost.macs, "activations": cost.activations,

@@ -134,7 +134,13 @@ def _model_facts(study: Study, entry: ModelEntry, dataset: DatasetMeta | None) -
     full, options = resolve(entry.name, entry.size, entry.options)
     if dataset:
         meta.check(full, dataset.image)
-    return ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family, options=options)
+    regularisers = meta.regularisers_in(full)
+    if regularisers and "none" in study.regimes:
+        name, amount = next(iter(regularisers.items()))
+        raise ModelError(f"{name}: is off in regime none, which compares what models do by themselves (protocol rule "
+                         f"8); found {amount:g} with regimes {', '.join(study.regimes)}. Leave one of them out")
+    return ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family_with(full),
+                      options=options)
 
 
 def _priority_mistakes(study: Study, names: Resolved) -> list[Mistake]:

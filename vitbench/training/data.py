@@ -84,6 +84,11 @@ class Resident:
             images_NCSS, targets = self._augmentation(step, images_NCSS, targets, self._mean)
         return self.normalised(images_NCSS), targets
 
+    @property
+    def normalisation(self) -> tuple[Tensor, Tensor]:
+        """Mean, and one over the deviation, of the training part's grey levels, each 1 x C x 1 x 1."""
+        return self._mean, self._inverse_deviation
+
     def normalised(self, images: Tensor) -> Tensor:
         """Grey levels as float32 with mean 0 and deviation 1 a channel over the training part as it is."""
         return ((images.float() - self._mean) * self._inverse_deviation).contiguous(memory_format=self._memory_format)

@@ -88,7 +88,7 @@ class Classifier(pl.LightningModule):
             images, targets = self.data.batch(step)
             loss = F.cross_entropy(self(images), targets)  # of classes, or of shares where a regime smooths or mixes
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             norm = nn.utils.clip_grad_norm_(self._weights, self.recipe.gradient_clip or math.inf)
             optimizer.step()
         self._last = (loss.detach(), norm)

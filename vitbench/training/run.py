@@ -22,7 +22,7 @@ from vitbench.nn.stochastic_depth import set_stochastic_depth, stochastic_depth_
 from vitbench.record import Cost, Curves, Data, Execution, Final, RunRecord, pack_hits
 from vitbench.regimes import STOCHASTIC_DEPTH, augmentation_text, regularisers_of
 from vitbench.registry import Entry
-from vitbench.spec import RunSpec, split_version
+from vitbench.spec import Frozen, RunSpec, split_version
 from vitbench.streams import Streams
 from vitbench.training.augment import Augmentation
 from vitbench.training.data import Resident, Segments
@@ -73,7 +73,7 @@ def run_one(spec: RunSpec, place: Execution, *, shared: bool = False, probe: boo
 
     logits_IC = module.last_logits["test"] if module.diverged_at is None else None
     record = RunRecord(
-        run_id=spec.run_id, spec=spec, family=_model(spec).meta.family,
+        run_id=spec.run_id, spec=spec, family=_family(spec),
         outcome="done" if module.diverged_at is None else "diverged",
         reason=None if module.diverged_at is None else
         f"loss, gradient or logits not finite at the curve point after step {module.diverged_at:,} of {module.steps:,}",
@@ -102,7 +102,7 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
                on_point: Callable[[Point], object]) -> tuple[Classifier, cost.ModelCost]:
     """The untrained module of a run with its data and schedule, and what its model costs."""
     meta, streams, (name, _) = _dataset(spec), Streams.of(spec), split_version(spec.model)
-    layout = _memory_format(_model(spec).meta.family, device)
+    layout = _memory_format(_family(spec), device)
     arrays, seen = varied(arrays, chosen.refitted() if spec.refit else chosen, spec.data, streams, meta.num_classes)
     augmentation = Augmentation.of(spec.regime, meta, streams, device, shuffled=spec.data.pixels == "shuffled")
     data = Resident(arrays, seen, streams, spec.recipe, device, layout, augmentation=augmentation)
@@ -113,6 +113,9 @@ def classifier(spec: RunSpec, arrays: datasets.Arrays, chosen: subset.Subset, de
     counted = cost.count(build, meta.image)
     torch.manual_seed(streams.init_seed())
     model = build().to(memory_format=layout)
+    see_normalisation: Callable[..., object] | None = getattr(model, "see_normalisation", None)
+    if see_normalisation is not None:
+        see_normalisation(*data.normalisation)
     if spec.regime == "strong":
         set_stochastic_depth(model, STOCHASTIC_DEPTH, meta.image)
     seeds = streams.step_seeds(spec.steps(len(seen.train), counted.macs))
@@ -127,6 +130,14 @@ def _model(spec: RunSpec) -> Entry[models.ModelMeta]:
     return models.MODELS.get(split_version(spec.model)[0])
 
 
+def _options(spec: RunSpec) -> Frozen:
+    return models.resolve(split_version(spec.model)[0], spec.size, spec.options)[0]
+
+
+def _family(spec: RunSpec) -> models.Family:
+    return _model(spec).meta.family_with(_options(spec))
+
+
 def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset, sha256: str) -> Data:
     parts = module.data.parts
     return Data(drawn_images=len(chosen.drawn), train_images=len(parts["train"].labels_N),
@@ -136,12 +147,13 @@ def _data(spec: RunSpec, module: Classifier, chosen: subset.Subset, sha256: str)
 
 def _card(spec: RunSpec, model: torch.nn.Module) -> models.Card:
     """The model's parts, the regularisers that are on (protocol rule 8), and what was done to the images."""
-    entry, meta = _model(spec), _dataset(spec)
-    options, _ = models.resolve(entry.name, spec.size, spec.options)
+    entry, meta, options = _model(spec), _dataset(spec), _options(spec)
     parts = entry.meta.card(options, meta.image)
     if spec.regime == "none":
         return {**parts, "regularisers": spec.recipe.regularisers}
-    on = [spec.recipe.regularisers, *regularisers_of(spec.regime, stochastic_depth_of(model))]
+    own = [f"{name} {amount:g}" for name, amount in entry.meta.regularisers_in(options).items()
+           if name != "stochastic_depth"]  # which the next counts, whoever set it
+    on = [spec.recipe.regularisers, *own, *regularisers_of(spec.regime, stochastic_depth_of(model))]
     return {**parts, "regularisers": ", ".join(text for text in on if text != "none") or "none",
             "augmentation": augmentation_text(spec.regime, meta.keeps_labels, meta.image)}
 
