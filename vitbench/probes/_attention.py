@@ -23,7 +23,7 @@ def layers(model: "nn.Module", images: "Tensor") -> "list[tuple[SelfAttention, t
     from vitbench.nn.looking import attention_layers
 
     found: list[tuple[SelfAttention, tuple[Tensor, Grid]]] = []
-    hooks = [layer.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))  # type: ignore[arg-type]
+    hooks = [layer.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))
              for layer in attention_layers(model).values()]
     if not hooks:
         raise ProbeError(f"{type(model).__name__} has no layer of vitbench.nn.attention.SelfAttention to look into; "

@@ -24,10 +24,10 @@ DIRECTIONS = ("sequence", "right", "down")
 class Options(Frozen):
     """Side of the grid and width of the tables of the mechanism; trained ones bring their own."""
 
-    side: Annotated[int, Field(ge=3, le=64)] = 16
-    width: Annotated[int, Field(ge=4, le=1024, multiple_of=4)] = 64
+    side: Annotated[int, Field(ge=4, le=64)] = 48
+    width: Annotated[int, Field(ge=4, le=1024, multiple_of=4)] = 32
     max_shift: Annotated[int, Field(ge=1, le=64)] = 8
-    splits: Annotated[int, Field(ge=1, le=100, description="random halves of the places, averaged")] = 8
+    splits: Annotated[int, Field(ge=1, le=100, description="random halves, averaged")] = 4
 
 
 def pairs(side: int, shift: int, direction: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -39,7 +39,7 @@ def pairs(side: int, shift: int, direction: str) -> tuple[npt.NDArray[np.int64],
 
 
 def rotation(width: int, angle: float) -> Table:
-    """D x D, of vectors of sine and cosine in turn at rates 10000^(-2k/D): `rotation @ table[p] == table[p + angle]`."""
+    """D x D, of sines and cosines in turn at rates 10000^(-2k/D): `rotation @ table[p] == table[p + angle]`."""
     map_DD = np.zeros((width, width))
     for i, turn in enumerate(angle * 10_000.0 ** (-np.arange(0, width, 2) / width)):
         map_DD[2 * i:2 * i + 2, 2 * i:2 * i + 2] = [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
@@ -59,16 +59,20 @@ def residual(before: Table, after: Table, map_DD: Table) -> float:
     return float(np.linalg.norm(after - before @ map_DD.T) / np.linalg.norm(after))
 
 
-def fitted_residual(before: Table, after: Table, splits: int, rng: np.random.Generator) -> float:
-    """Of the least-squares map of one half of the pairs, on the other half; mean over random halves.
+def fitted_residual(before: Table, after: Table, line: npt.NDArray[np.int64], splits: int,
+                    rng: np.random.Generator) -> float:
+    """Of the least-squares map of the pairs on one half of the lines, on the other half; mean over random halves.
 
-    Held out, because a table of no more places than numbers a place fits any map.
+    Held out, because a table of no more lines than numbers fits any map. `line` is what each pair's first place has of
+    its own along the shift: its number, column or row. Were single places held out of a row, a table that adds a
+    vector of the row to one of the column would show every row in the fit.
     """
     found = []
     for _ in range(splits):
-        order = rng.permutation(len(before))
-        fitted, held = order[:len(order) // 2], order[len(order) // 2:]
-        transposed = np.linalg.lstsq(before[fitted], after[fitted], rcond=None)[0]
+        order = rng.permutation(np.unique(line))
+        fitted = np.isin(line, order[:len(order) // 2])
+        held = ~fitted
+        transposed: Table = np.linalg.lstsq(before[fitted], after[fitted], rcond=None)[0].astype(np.float64)
         found.append(residual(before[held], after[held], transposed.T))
     return float(np.mean(found))
 
@@ -123,15 +127,16 @@ def _residuals(kind: str, table_ND: Table, look: Look) -> Iterator[dict[str, Any
             place, further = pairs(side, shift, direction)
             before, after = table_ND[place], table_ND[further]
             facts = {"direction": direction, "shift": shift}
-            yield {"kind": kind, **facts, "pairs_fitted": len(place) // 2,
-                   "residual": fitted_residual(before, after, look.options.splits, look.rng)}
+            line = {"sequence": place, "right": place % side, "down": place // side}[direction]
+            yield {"kind": kind, **facts, "lines_fitted": len(np.unique(line)) // 2,
+                   "residual": fitted_residual(before, after, line, look.options.splits, look.rng)}
             map_DD = None
             if kind == WAVES and width % 2 == 0:
                 map_DD = rotation(width, shift * (side if direction == "down" else 1))
             elif kind == WAVES_2D and width % 4 == 0 and direction != "sequence":  # a row's end is no shift in 2-D
                 map_DD = rotation_2d(width, shift, direction)
             if map_DD is not None:
-                yield {"kind": kind + ROTATION, **facts, "pairs_fitted": 0, "residual": residual(before, after, map_DD)}
+                yield {"kind": kind + ROTATION, **facts, "lines_fitted": 0, "residual": residual(before, after, map_DD)}
 
 
 COLUMNS = (
@@ -140,9 +145,9 @@ COLUMNS = (
     Column(name="width", unit="", meaning="numbers of a position vector"),
     Column(name="direction", unit="", meaning="of the shift: along the raster order, or right or down inside the grid"),
     Column(name="shift", unit="places", meaning="k"),
-    Column(name="pairs_fitted", unit="", meaning="pairs of places that the map was fitted to; fewer than the width do "
-                                                 "not determine it"),
-    Column(name="residual", unit="", meaning="on the places held out, as a share of the norm of what was to be met: "
+    Column(name="lines_fitted", unit="", meaning="places, columns or rows that the map was fitted to, half of all; "
+                                                 "fewer than the numbers that tell them apart do not determine it"),
+    Column(name="residual", unit="", meaning="on the others, held out, as a share of the norm of what was to be met: "
                                              "0 a linear map, 1 no better than the map to zero"))
 
 
