@@ -29,8 +29,10 @@ def question(name: str, arguments: list[str], only: str | None, results: Path, *
     target = Target.named(named[0], results) if named else None
     if plugin is not None:
         load_plugin(plugin)
-    if target is not None:
-        _plugins(name, target.folder, allow_plugins)
+    if target is not None and allow_plugins:
+        target.folder.load_plugins()
+    if target is not None and name in target.folder.resolved.plugins and name not in PROBES.names():
+        raise _code(target.folder)
     _known(name)
     given = _options(name, arguments[len(named):])
     if target is None:
@@ -39,20 +41,17 @@ def question(name: str, arguments: list[str], only: str | None, results: Path, *
         return Question(name, given, results)
     Question(name, given, results, target.folder)  # refuses a study that the probe does not take, before its runs
     runs, remarks = choose(name, target, only)
+    if "runs" in PROBES.get(name).meta.looks_at and not allow_plugins and any(run.spec.plugins for run in runs):
+        raise _code(target.folder)
     for remark in remarks:
         print(remark, file=sys.stderr)
     return Question(name, given, results, target.folder, runs)
 
 
-def _plugins(name: str, folder: StudyFolder, allowed: bool) -> None:
-    """Load the study's plug-ins: its models may be among them, or the probe."""
-    if not folder.resolved.plugins:
-        return
-    if allowed:
-        folder.load_plugins()
-    elif name in folder.resolved.plugins or (name in PROBES.names() and "runs" in PROBES.get(name).meta.looks_at):
-        raise BadStudy(folder.name, [Mistake("plugins", "a probe runs the study's plug-ins, which are code; read them "
-                                             f"in {folder.store.folder / 'plugins'}, then add --allow-plugins")])
+def _code(folder: StudyFolder) -> BadStudy:
+    where = folder.store.folder / "plugins"
+    return BadStudy(folder.name, [Mistake("plugins", "this runs plug-ins of the study, which are code; read them in "
+                                          f"{where}, then add --allow-plugins")])
 
 
 def _known(name: str) -> None:
