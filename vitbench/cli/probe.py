@@ -18,6 +18,7 @@ from vitbench.probes._target import Target, choose
 from vitbench.registry import UnknownName, load_plugin
 from vitbench.report.render import Column, Entry, Table, rounded
 from vitbench.spec import named_version
+from vitbench.store import WEIGHTS
 from vitbench.study.folder import StudyFolder
 from vitbench.units import duration
 
@@ -93,8 +94,8 @@ def _foretell(asked: Question) -> None:
     if asked.folder is None or "runs" not in PROBES.get(asked.name).meta.looks_at:
         return
     look, store = asked.look(), asked.folder.store
-    bare = store.without_weights(run.spec.run_id for run in asked.runs)
-    seconds = sum(look.record(run).cost.seconds for run in asked.runs if run.spec.run_id in bare)
+    bare = [run for run in asked.runs if not (store.runs / run.spec.run_id / WEIGHTS).exists()]
+    seconds = sum(look.record(run).cost.seconds for run in bare)
     if bare:
         print(f"{len(bare)} of {len(asked.runs)} runs keep no weights; trained again, one after the other, they take "
               f"about {duration(seconds)} by their records. `keep: [weights]` in a study spares that", file=sys.stderr)
