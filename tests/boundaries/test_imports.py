@@ -6,7 +6,8 @@ from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
 LIGHT = ["spec", "streams", "regimes", "registry", "row", "record", "store", "live", "config", "grid", "environment",
-         "subset", "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "cli"]
+         "subset", "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "measurement", "probes",
+         "cli"]
 
 
 def modules() -> list[str]:
@@ -51,6 +52,7 @@ COMMANDS = {  # arguments, and a word of what each prints here
     "tables as csv": (["tables", "trial", "--format", "csv"], "convnet"),
     "export": (["export", "trial"], "run_id"), "report": (["report", "trial"], "report.html"),
     "claims": (["claims", "trial"], "blocked"), "list claims": (["list", "claims"], "attention_overtakes"),
+    "list probes": (["list", "probes"], "position_shift"),
     "schema": (["schema"], "convnet:xs"),
     "prune": (["prune", "trial"], "prune"), "status as json": (["status", "trial", "--json"], "totals"),
     "verify": (["verify", "trial"], "predictions"), "list metrics": (["list", "metrics"], "top5_accuracy"),

@@ -12,12 +12,13 @@ from vitbench.study.prune import Leftover, leftovers
 from vitbench.units import byte_text
 
 
-def prune(console: Console, folders: list[StudyFolder], *, logits: bool, really: bool, quiet: bool) -> None:
+def prune(console: Console, folders: list[StudyFolder], *, logits: bool, weights: bool, really: bool,
+          quiet: bool) -> None:
     """A line for each study and kind, then the total. Raises StoreError before anything goes where a driver works."""
     with ExitStack() as locks:
         for folder in folders:
             locks.enter_context(folder.store.locked())
-        found = {folder.name: leftovers(folder, logits=logits) for folder in folders}
+        found = {folder.name: leftovers(folder, logits=logits, weights=weights) for folder in folders}
         items = [item for of_study, _ in found.values() for item in of_study]
         if not quiet:
             _print(console, found)

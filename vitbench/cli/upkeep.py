@@ -75,6 +75,8 @@ def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="D
           yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, only show it.")] = False,
           logits: Annotated[bool, typer.Option("--logits", help="Test logits of the study's runs too: a metric added "
                                                "later cannot be had of these runs.")] = False,
+          weights: Annotated[bool, typer.Option("--weights", help="Kept weights too: probes train these runs "
+                                                "again.")] = False,
           quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the total.")] = False) -> None:
     """Show what nothing needs any more and how much disk it takes; with --yes remove it."""
     from vitbench.cli import prune
@@ -84,7 +86,7 @@ def prune(study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="D
     if not results.is_dir():
         raise BadInput(f"--results: {results} is no folder")
     folders = list(prune.studies(results)) if study is None else [StudyFolder.open(study, results)]
-    prune.prune(output(), folders, logits=logits, really=yes, quiet=quiet)
+    prune.prune(output(), folders, logits=logits, weights=weights, really=yes, quiet=quiet)
 
 
 @app.command()

@@ -42,7 +42,7 @@ from vitbench.report.frame import Frame
 from vitbench.report.vega import WIDTH
 from vitbench.spec import Frozen
 from vitbench.study.folder import StudyFolder
-from vitbench.study.trained import AtPoint, Trained, trained
+from vitbench.study.trained import AtPoint, Trained, trained, untrained
 
 __all__ = ["PROBES", "ROWS", "RUN", "WIDTH", "AtPoint", "Column", "Look", "LooksAt", "Measured", "ProbeError",
            "ProbeMeta", "Trained", "named"]
@@ -144,6 +144,10 @@ class Look:
         found = trained(self.study.store, self.record(run), at_point)
         self.weights[run.spec.run_id] = found.how
         return found
+
+    def untrained(self, run: Run) -> Trained:
+        """The model of a chosen run as it was before its first step, with the run's data. Raises NotTheRun."""
+        return untrained(self.record(run))
 
 
 def named(run: Run) -> dict[str, Value]:

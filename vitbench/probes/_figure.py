@@ -22,7 +22,7 @@ def by_kind(field: str, kinds: Sequence[str]) -> dict[str, Any]:
     """Channels colour, dash and shape that tell at most eight kinds apart, with one legend:
     `chart.mark_line(point=True).encode(x=..., y=..., **by_kind("kind", kinds))`."""
     looks = LOOKS[:len(kinds)]
-    legend = alt.Legend(orient="top", columns=3, symbolType="stroke", symbolStrokeWidth=2)
+    legend = alt.Legend(orient="top", columns=3, symbolSize=90, symbolStrokeWidth=1)
     channels = {"color": alt.Color, "strokeDash": alt.StrokeDash, "shape": alt.Shape}
     return {name: channel(f"{field}:N", legend=legend if name == "color" else None, scale=alt.Scale(
         domain=list(kinds), range=[look[i] for look in looks])) for i, (name, channel) in enumerate(channels.items())}

@@ -67,6 +67,15 @@ class Question:
         seed = int(sha256_json(named_version(self.name, self._entry.meta.version))[:16], 16)
         return Look(self.options, seed, self.folder, self.runs, tell)
 
+    def _built(self, look: Look) -> Any:
+        try:
+            return self._entry.build(look)
+        except Exception as error:
+            told = isinstance(error, ValueError) and type(error).__module__.startswith("vitbench.")
+            if told or self._entry.plugin_sha256 is None:  # a fault of ours is shown whole
+                raise
+            raise ProbeError(f"probe {self.name!r} fails: {type(error).__name__}: {error}") from error
+
     def answered(self) -> Measurement | None:
         """What was measured before on the same records; None where nothing whole was."""
         try:
@@ -81,7 +90,7 @@ class Question:
         """Do it and keep the answer with its figure. Raises ProbeError, NotTheRun, StoreError."""
         look, meta = self.look(tell), self._entry.meta
         _same_arithmetic(meta.looks_at)
-        found: Any = self._entry.build(look)
+        found = self._built(look)
         if not isinstance(found, Measured):
             raise ProbeError(f"probe {self.name!r} should give a Measured; found a {type(found).__name__}")
         rows = checked_rows(self.name, found)
@@ -113,6 +122,9 @@ def _same_arithmetic(looks_at: tuple[str, ...]) -> None:
 def checked_rows(name: str, found: Measured) -> tuple[dict[str, Value], ...]:
     """Rows in the order of the columns, numbers rounded. Raises ProbeError where a row has others, or no numbers."""
     keys = [column.name for column in found.columns]
+    twice = [key for i, key in enumerate(keys) if key in keys[:i]]
+    if twice:
+        raise ProbeError(f"probe {name!r} should name each column once; {twice[0]!r} stands twice")
     for row in found.rows:
         if sorted(row) != sorted(keys):
             raise ProbeError(f"probe {name!r} should give rows with {', '.join(keys)}; found one with {', '.join(row)}")

@@ -1,4 +1,4 @@
-"""Whether the vector of place p + k is a linear map of the vector of place p, the same map for every p."""
+"""Whether the vector of the place k further on is a linear map of a place's vector, the same map for every place."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -9,51 +9,71 @@ import numpy.typing as npt
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, named
 from vitbench.probes._figure import by_kind
 from vitbench.spec import Frozen
 
 Table = npt.NDArray[np.float64]
-SINUSOIDAL, EXACT, LEARNED, TRAINED, RANDOM = KINDS = (
-    "sinusoidal, fitted", "sinusoidal, rotation", "learned, untrained", "learned, trained", "random")
+WAVES, WAVES_2D, LEARNED, TRAINED, RANDOM = (
+    "sinusoidal", "sinusoidal 2-D", "learned, untrained", "learned, trained", "random")
+ROTATION = ", rotation"  # instead of a fitted map
+KINDS = (WAVES, WAVES + ROTATION, WAVES_2D, WAVES_2D + ROTATION, LEARNED, TRAINED, RANDOM)
+DIRECTIONS = ("sequence", "right", "down")
 
 
 class Options(Frozen):
-    """Places and width are those of the tables of the mechanism; trained ones bring their own."""
+    """Side of the grid and width of the tables of the mechanism; trained ones bring their own."""
 
-    places: Annotated[int, Field(ge=8, le=4096)] = 256
-    width: Annotated[int, Field(ge=2, le=1024, multiple_of=2)] = 64
-    max_shift: Annotated[int, Field(ge=1, le=1024)] = 16
-    splits: Annotated[int, Field(ge=1, le=100, description="random halves of the places, averaged")] = 8
+    side: Annotated[int, Field(ge=4, le=64)] = 48
+    width: Annotated[int, Field(ge=4, le=1024, multiple_of=4)] = 32
+    max_shift: Annotated[int, Field(ge=1, le=64)] = 8
+    splits: Annotated[int, Field(ge=1, le=100, description="random halves, averaged")] = 4
 
 
-def rotation(width: int, shift: int) -> Table:
-    """D x D, of a table whose columns alternate sine and cosine: `rotation @ table[p] == table[p + shift]`."""
+def pairs(side: int, shift: int, direction: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers, in raster order, of the places of a square grid that have one `shift` further on, and of that one."""
+    place = np.arange(side**2)
+    further = place + shift * (side if direction == "down" else 1)
+    there = place % side + shift < side if direction == "right" else further < side**2
+    return place[there], further[there]
+
+
+def rotation(width: int, angle: float) -> Table:
+    """D x D, of sines and cosines in turn at rates 10000^(-2k/D): `rotation @ table[p] == table[p + angle]`."""
     map_DD = np.zeros((width, width))
-    for i, angle in enumerate(shift * 10_000.0 ** (-np.arange(0, width, 2) / width)):
-        map_DD[2 * i:2 * i + 2, 2 * i:2 * i + 2] = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+    for i, turn in enumerate(angle * 10_000.0 ** (-np.arange(0, width, 2) / width)):
+        map_DD[2 * i:2 * i + 2, 2 * i:2 * i + 2] = [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
     return map_DD
 
 
-def rotated_residual(table_ND: Table, shift: int) -> float:
-    """Relative residual of the rotation over all places: |table[p + k] - R table[p]| / |table[p + k]|."""
-    target = table_ND[shift:]
-    return float(np.linalg.norm(target - table_ND[:-shift] @ rotation(table_ND.shape[1], shift).T)
-                 / np.linalg.norm(target))
+def rotation_2d(width: int, shift: int, direction: str) -> Table:
+    """Of vectors whose first half tells the row and whose second half tells the column."""
+    map_DD, half = np.eye(width), width // 2
+    of = slice(half) if direction == "down" else slice(half, width)
+    map_DD[of, of] = rotation(half, shift)
+    return map_DD
 
 
-def fitted_residual(table_ND: Table, shift: int, splits: int, rng: np.random.Generator) -> float:
-    """Relative residual on half of the places of the least-squares map of the other half, mean over random halves.
+def residual(before: Table, after: Table, map_DD: Table) -> float:
+    """|after - before map'| / |after|: 0 where the map holds, 1 where it is no better than the map to zero."""
+    return float(np.linalg.norm(after - before @ map_DD.T) / np.linalg.norm(after))
 
-    1 is what the map to zero gives. Held out, because a table of no more places than numbers a place fits any map.
+
+def fitted_residual(before: Table, after: Table, line: npt.NDArray[np.int64], splits: int,
+                    rng: np.random.Generator) -> float:
+    """Of the least-squares map of the pairs on one half of the lines, on the other half; mean over random halves.
+
+    Held out, because a table of no more lines than numbers fits any map. `line` is what each pair's first place has of
+    its own along the shift: its number, column or row. Were single places held out of a row, a table that adds a
+    vector of the row to one of the column would show every row in the fit.
     """
-    before, after = table_ND[:-shift], table_ND[shift:]
     found = []
     for _ in range(splits):
-        order = rng.permutation(len(before))
-        fitted, held = order[:len(order) // 2], order[len(order) // 2:]
-        map_DD = np.linalg.lstsq(before[fitted], after[fitted], rcond=None)[0]
-        found.append(np.linalg.norm(after[held] - before[held] @ map_DD) / np.linalg.norm(after[held]))
+        order = rng.permutation(np.unique(line))
+        fitted = np.isin(line, order[:len(order) // 2])
+        held = ~fitted
+        transposed: Table = np.linalg.lstsq(before[fitted], after[fitted], rcond=None)[0].astype(np.float64)
+        found.append(residual(before[held], after[held], transposed.T))
     return float(np.mean(found))
 
 
@@ -62,71 +82,83 @@ def fitted_residual(table_ND: Table, shift: int, splits: int, rng: np.random.Gen
     source="Vaswani et al. 2017, section 3.5", looks_at=("mechanism", "runs"), options=Options,
     families=("attention",)))
 def position_shift(look: Look) -> Measured:
-    """Residuals for every shift, of tables of one size: sinusoidal, learned and random ones."""
+    """Residuals for every shift and direction, of tables of one size: sinusoidal, learned and random ones."""
     trained, none = list(_trained(look)), dict.fromkeys(column.name for column in RUN)
     if look.runs and not trained:
         raise ProbeError("none of these runs has a learned table of positions (positions: learned)")
-    sizes = dict.fromkeys((len(table_ND), table_ND.shape[1]) for _, table_ND in trained)
-    sizes = sizes or {(look.options.places, look.options.width): None}
-    tables = [(kind, none, table_ND) for places, width in sizes
-              for kind, table_ND in _untrained(places, width, look.rng)]
+    sizes = dict.fromkeys((round(len(table_ND)**0.5), table_ND.shape[1]) for _, table_ND in trained)
+    sizes = sizes or {(look.options.side, look.options.width): None}
+    tables = [(kind, none, table_ND) for side, width in sizes
+              for kind, table_ND in _untrained(side, width, look.rng).items()]
     tables += [(TRAINED, named(run), table_ND) for run, table_ND in trained]
-    rows = [{"kind": kind, "places": len(table_ND), "width": table_ND.shape[1], "shift": shift, **facts, **run}
-            for kind, run, table_ND in tables for shift, facts in _residuals(kind, table_ND, look)]
+    rows = [{"side": round(len(table_ND)**0.5), "width": table_ND.shape[1], **facts, **run}
+            for kind, run, table_ND in tables for facts in _residuals(kind, table_ND, look)]
     return Measured((*COLUMNS, *RUN), rows, _figure(rows), _summary(rows))
 
 
 def _trained(look: Look) -> Iterator[tuple[Run, Table]]:
     for run in look.runs:
         if look.record(run).card.get("positions", "learned") == "learned":  # others are not trained
-            model = look.trained(run).module.model
-            for name, weight in model.named_parameters():
+            for name, weight in look.trained(run).module.model.named_parameters():
                 if name.endswith("positions.table_ND"):
                     yield run, weight.detach().cpu().double().numpy()
 
 
-def _untrained(places: int, width: int, rng: np.random.Generator) -> Iterator[tuple[str, Table]]:
+def _untrained(side: int, width: int, rng: np.random.Generator) -> dict[str, Table]:
     import torch
 
     from vitbench.nn.grid import Grid
     from vitbench.nn.positions import LearnedPositions, SinusoidalPositions
 
-    line = Grid(1, places)  # the shift is one of the number in raster order
-    waves_ND = SinusoidalPositions(line, width).kept.double().numpy()
-    yield from ((kind, waves_ND) for kind in ((SINUSOIDAL, EXACT) if width % 2 == 0 else (SINUSOIDAL,)))
+    grid = Grid(side, side)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**63)))
-        yield LEARNED, LearnedPositions(line, width).table_ND.detach().double().numpy()
-    yield RANDOM, rng.normal(size=(places, width))
+        learned = LearnedPositions(grid, width).table_ND.detach()
+    waves = {kind: SinusoidalPositions(grid, width, dimensions).table(grid)
+             for kind, dimensions in ((WAVES, 1), (WAVES_2D, 2))}
+    return {kind: table_ND.double().numpy() for kind, table_ND in {**waves, LEARNED: learned}.items()} | {
+        RANDOM: rng.normal(size=(side**2, width))}
 
 
-def _residuals(kind: str, table_ND: Table, look: Look) -> Iterator[tuple[int, dict[str, float]]]:
-    for shift in range(1, min(look.options.max_shift, len(table_ND) // 2) + 1):
-        if kind == EXACT:
-            yield shift, {"pairs_fitted": 0, "residual": rotated_residual(table_ND, shift)}
-        else:
-            yield shift, {"pairs_fitted": (len(table_ND) - shift) // 2,
-                          "residual": fitted_residual(table_ND, shift, look.options.splits, look.rng)}
+def _residuals(kind: str, table_ND: Table, look: Look) -> Iterator[dict[str, Any]]:
+    side, width = round(len(table_ND)**0.5), table_ND.shape[1]
+    for direction in DIRECTIONS:
+        for shift in range(1, min(look.options.max_shift, side - 1) + 1):
+            place, further = pairs(side, shift, direction)
+            before, after = table_ND[place], table_ND[further]
+            facts = {"direction": direction, "shift": shift}
+            line = {"sequence": place, "right": place % side, "down": place // side}[direction]
+            yield {"kind": kind, **facts, "lines_fitted": len(np.unique(line)) // 2,
+                   "residual": fitted_residual(before, after, line, look.options.splits, look.rng)}
+            map_DD = None
+            if kind == WAVES and width % 2 == 0:
+                map_DD = rotation(width, shift * (side if direction == "down" else 1))
+            elif kind == WAVES_2D and width % 4 == 0 and direction != "sequence":  # a row's end is no shift in 2-D
+                map_DD = rotation_2d(width, shift, direction)
+            if map_DD is not None:
+                yield {"kind": kind + ROTATION, **facts, "lines_fitted": 0, "residual": residual(before, after, map_DD)}
 
 
 COLUMNS = (
     Column(name="kind", unit="", meaning="of the table; a rotation has no free number, other maps are fitted"),
-    Column(name="places", unit="", meaning="rows of the table"),
+    Column(name="side", unit="places", meaning="of the square grid"),
     Column(name="width", unit="", meaning="numbers of a position vector"),
+    Column(name="direction", unit="", meaning="of the shift: along the raster order, or right or down inside the grid"),
     Column(name="shift", unit="places", meaning="k"),
-    Column(name="pairs_fitted", unit="", meaning="pairs of places that the map was fitted to; fewer than the "
-                                                 "width do not determine it"),
-    Column(name="residual", unit="", meaning="on the places held out, as a share of the norm of what was to be met: "
+    Column(name="lines_fitted", unit="", meaning="places, columns or rows that the map was fitted to, half of all; "
+                                                 "fewer than the numbers that tell them apart do not determine it"),
+    Column(name="residual", unit="", meaning="on the others, held out, as a share of the norm of what was to be met: "
                                              "0 a linear map, 1 no better than the map to zero"))
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:
     kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
-    y = alt.Y("mean(residual):Q", axis=alt.Axis(title="relative residual (log scale)", format="~e"),
+    y = alt.Y("mean(residual):Q", axis=alt.Axis(title="relative residual (log scale)", format="~e", tickCount=5),
               scale=alt.Scale(type="log"))
-    x = alt.X("shift:Q", axis=alt.Axis(title="shift k, places", tickMinStep=1))
-    return alt.Chart(ROWS).mark_line(point=alt.OverlayMarkDef(filled=True, size=40)).encode(
-        x=x, y=y, detail=["places:N", "width:N"], **by_kind("kind", kinds)).properties(width=WIDTH, height=280)
+    x = alt.X("shift:Q", axis=alt.Axis(title="shift k, places", tickMinStep=1, format="d"))
+    return alt.Chart(ROWS).mark_line(point=alt.OverlayMarkDef(filled=True, size=36)).encode(
+        x=x, y=y, detail=["side:N", "width:N"], **by_kind("kind", kinds)).properties(width=180, height=240).facet(
+        column=alt.Column("direction:N", sort=list(DIRECTIONS)))
 
 
 def _summary(rows: list[dict[str, Any]]) -> str:
@@ -135,4 +167,4 @@ def _summary(rows: list[dict[str, Any]]) -> str:
         found = [row["residual"] for row in rows if row["kind"] == kind]
         if found:
             parts.append(f"{kind} {min(found):.2g} to {max(found):.2g}")
-    return f"Relative residual of p + k as a linear map of p: {'; '.join(parts)}."
+    return f"Relative residual of the place k further on as a linear map: {'; '.join(parts)}."

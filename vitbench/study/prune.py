@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from vitbench import measurement
+from vitbench.measurement import PROBES_FOLDER
 from vitbench.metrics.kept import METRICS_FOLDER
 from vitbench.metrics.kept import read as read_metric
-from vitbench.record import DamagedRecord, ForeignRecord
+from vitbench.record import DamagedRecord, ForeignRecord, RunRecord
 from vitbench.regimes import REGIME_VERSIONS
 from vitbench.spec import NUMERICS, RunSpec, canonical_json
-from vitbench.store import FAILURE, LOGITS, RECORD, StoreError
+from vitbench.store import FAILURE, LOGITS, RECORD, WEIGHTS, StoreError
 from vitbench.study.folder import StudyFolder
 from vitbench.study.searches import FOLDER
 
@@ -49,7 +51,7 @@ class Leftover:
         shutil.rmtree(hidden)
 
 
-def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], list[str]]:
+def leftovers(folder: StudyFolder, *, logits: bool, weights: bool = False) -> tuple[list[Leftover], list[str]]:
     """What can go, runs first, and a line for each run that is kept though no table shows it.
 
     Never a record of the present study, nor one of another version. Only for the holder of the lock. Raises StoreError
@@ -64,6 +66,9 @@ def leftovers(folder: StudyFolder, *, logits: bool) -> tuple[list[Leftover], lis
     found = [Leftover("runs of an earlier form", runs / run_id) for run_id in sorted(orphans)]
     if logits:
         found += [Leftover("logits", runs / i / LOGITS) for i in stays if (runs / i / LOGITS).is_file()]
+    if weights:
+        found += [Leftover("weights", runs / i / WEIGHTS) for i in stays if (runs / i / WEIGHTS).is_file()]
+    found += [Leftover("measurements of other records", path) for path in _strange_measurements(folder)]
     found += [Leftover("metrics of no predictions", path) for i in stays for path in _strange_metrics(folder, i)]
     found += [Leftover("replaced runs", path) for path in _entries(home / "replaced")]
     found += [Leftover("damaged records", path) for path in _entries(home / "damaged")]
@@ -125,11 +130,30 @@ def _strange_metrics(folder: StudyFolder, run_id: str) -> Iterator[Path]:
             yield path
 
 
+def _strange_measurements(folder: StudyFolder) -> Iterator[Path]:
+    """What probes found on runs that are no longer there as they were, with its figure: it is measured anew."""
+    for path in sorted((folder.store.folder / PROBES_FOLDER).glob("*/[!.]*.json")):
+        records = dict[str, RunRecord]()
+        try:
+            found = measurement.read(path)
+            for run_id in found.run_ids:
+                with contextlib.suppress(KeyError):
+                    ended = folder.store.read(run_id)
+                    records |= {run_id: ended} if isinstance(ended, RunRecord) else {}
+            stays = found.rests_on(records)
+        except ForeignRecord:
+            stays = True
+        except DamagedRecord:  # the measurement, or a record, which is done again
+            stays = False
+        if not stays:
+            yield from (each for each in (path, path.with_suffix(".svg")) if each.exists())
+
+
 def _half_written(folder: StudyFolder) -> Iterator[Path]:
     home, runs = folder.store.folder, folder.store.runs
     yield from (path for path in _entries(runs) if path.name.startswith("."))
     places = (home, *(home / name for name in ("subsets", "environments", "plugins", "earlier", "augmented", FOLDER)),
-              *(run / METRICS_FOLDER for run in _entries(runs)))
+              *(run / METRICS_FOLDER for run in _entries(runs)), *_entries(home / PROBES_FOLDER))
     for place in places:
         for path in _entries(place):
             with contextlib.suppress(FileNotFoundError):  # written whole in this moment

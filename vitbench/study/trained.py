@@ -53,9 +53,7 @@ def trained(store: ResultStore, record: RunRecord, at_point: AtPoint | None = No
     With `at_point` the run is always trained again: it is called as at_point(module, step) with the untrained module at
     step 0 and at every curve point, in evaluation mode; what it draws changes nothing of the run. Raises NotTheRun.
     """
-    why = of_another_version(record.spec)
-    if why:
-        raise NotTheRun(f"run {record.run_id}: {why}")
+    _refuse_another_version(record)
     if at_point is None:
         try:
             weights = store.weights(record)
@@ -74,15 +72,32 @@ def _from_weights(store: ResultStore, record: RunRecord, weights: bytes) -> Trai
         apart = logits_apart(module, store.logits_IC(record), CHECKED_IMAGES)
     except FileNotFoundError:
         return Trained(record, module, "kept weights; no logits are there to check them by")
-    if not apart <= LOGITS_APART[record.spec.recipe.precision]:
+    if not apart <= allowed_apart(record):  # one that is no number, too
         raise NotTheRun(f"run {record.run_id}: its kept weights give other logits than it stored: they differ by "
                         f"{apart:.3g}")
     return Trained(record, module, f"kept weights; stored logits of {CHECKED_IMAGES} test images agree")
 
 
+def untrained(record: RunRecord) -> Trained:
+    """The model of a run as it was before its first step, in evaluation mode. Raises NotTheRun."""
+    _refuse_another_version(record)
+    return Trained(record, _built(record), "untrained")
+
+
 def from_weights(record: RunRecord, weights: bytes) -> "Classifier":
     """The module of a run with these weights, in evaluation mode. Raises NotTheRun where they do not fit."""
     import safetensors.torch
+
+    module = _built(record)
+    try:
+        module.model.load_state_dict(safetensors.torch.load(weights))
+    except Exception as error:  # of safetensors for bytes, of torch for names and shapes
+        raise NotTheRun(f"run {record.run_id}: its kept weights do not fit {record.spec.model}: "
+                        f"{str(error).splitlines()[0]}") from None
+    return module
+
+
+def _built(record: RunRecord) -> "Classifier":
     import torch
 
     from vitbench.training.run import classifier, drawn, loaded, prepare_torch
@@ -94,13 +109,14 @@ def from_weights(record: RunRecord, weights: bytes) -> "Classifier":
         raise NotTheRun(f"run {record.run_id} saw a dataset of SHA-256 {record.data.dataset_sha256}; "
                         f"{record.spec.dataset_text} has {arrays.sha256}")
     module, _ = classifier(record.spec, arrays, drawn(record.spec, arrays.train_labels), device, lambda _point: None)
-    try:
-        module.model.load_state_dict(safetensors.torch.load(weights))
-    except Exception as error:  # of safetensors for bytes, of torch for names and shapes
-        raise NotTheRun(f"run {record.run_id}: its kept weights do not fit {record.spec.model}: "
-                        f"{str(error).splitlines()[0]}") from None
     module.to(device).eval()
     return module
+
+
+def _refuse_another_version(record: RunRecord) -> None:
+    why = of_another_version(record.spec)
+    if why:
+        raise NotTheRun(f"run {record.run_id}: {why}")
 
 
 def logits_apart(module: "Classifier", stored_IC: np.ndarray, count: int | None = None) -> float:
@@ -110,6 +126,11 @@ def logits_apart(module: "Classifier", stored_IC: np.ndarray, count: int | None 
     found_IC = module.logits(part, indices)
     module.eval()
     return float(np.abs(found_IC.astype(np.float32) - stored_IC[indices].astype(np.float32)).max())
+
+
+def allowed_apart(record: RunRecord) -> float:
+    """How far logits of the same weights may lie apart."""
+    return LOGITS_APART[record.spec.recipe.precision]
 
 
 def _again(record: RunRecord, at_point: AtPoint | None) -> Trained:

@@ -15,7 +15,9 @@ from vitbench.report import render, tables
 from vitbench.search import Trial
 from vitbench.study import rederive
 from vitbench.study.findings import Check, NotKept, Stored, listed
+from vitbench.study.rerun import of_another_version
 from vitbench.study.searches import FOLDER, JOURNAL, Wanted
+from vitbench.study.trained import NotTheRun, allowed_apart, from_weights, logits_apart
 
 
 def verify(stored: Stored) -> Iterator[Check]:
@@ -25,6 +27,8 @@ def verify(stored: Stored) -> Iterator[Check]:
     if stored.folder.resolved.plugins:
         yield _plugins(stored)
     yield from rederive.checks(stored)
+    if any(record.weights_sha256 for record in stored.records.values()):
+        yield _weights(stored)
     if stored.folder.searches:
         yield _searches(stored)
     yield _table(stored)
@@ -96,6 +100,31 @@ def _plugins(stored: Stored) -> Check:
         if why:
             check.fault(f"plugins/{name}.py", why, f"put the file of SHA-256 {sha256} back")
     return check
+
+
+def _weights(stored: Stored) -> Check:
+    """Kept weights are those that the record names, and give the test logits that it stored. Loads torch."""
+    check = Check("weights")
+    for run_id, record in stored.records.items():
+        if record.weights_sha256:
+            check.judge(f"run {run_id}", partial(_weights_fault, stored, record),
+                        "remove the file: a probe trains the run again where it needs to")
+    return check
+
+
+def _weights_fault(stored: Stored, record: RunRecord) -> str | None:
+    try:
+        weights, logits_IC = stored.folder.store.weights(record), stored.folder.store.logits_IC(record)
+    except FileNotFoundError:
+        raise NotKept("keeps no weights or no logits: pruned, or not copied here") from None
+    why = of_another_version(record.spec)
+    if why:
+        raise NotKept(why)
+    try:
+        apart, allowed = logits_apart(from_weights(record, weights), logits_IC), allowed_apart(record)
+    except NotTheRun as error:
+        return str(error)
+    return None if apart <= allowed else f"its weights give logits that differ from its own by {apart:.3g}"
 
 
 def _searches(stored: Stored) -> Check:
