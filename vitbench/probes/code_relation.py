@@ -16,7 +16,7 @@ from vitbench.spec import Frozen, ImageSpec
 
 Table = npt.NDArray[np.float64]
 ONE_HOT, MAP, LOOKUP = "one-hot codes", "map behind one-hot", "lookup table"
-UNTRAINED, TRAINED, CHANGE = "untrained", "trained", "change in training"
+UNTRAINED, TRAINED = "untrained", "trained"
 DIGITS = ImageSpec(8, 1)
 
 
@@ -112,20 +112,15 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
     from vitbench.nn.tokens import Codes
 
     embed: Any = look.trained(run).module.model.embed
-    untrained: Any = look.untrained(run).module.model.embed
     (codes,) = (part for part in embed.children() if isinstance(part, Codes))
-    before = code_vectors(untrained)
     for kind, vectors_PCD in code_vectors(embed).items():
-        # Tables begin large: what training adds may be small beside it, and is where a relation shows first.
-        states = {kind: vectors_PCD} if kind == ONE_HOT else {
-            f"{kind}, {TRAINED}": vectors_PCD, f"{kind}, {CHANGE}": vectors_PCD - before[kind]}
-        yield from ({"kind": state, **facts, **named(run)} for state, vectors in states.items()
-                    for facts in by_distance(vectors, codes.levels))
+        name = kind if kind == ONE_HOT else f"{kind}, {TRAINED}"
+        yield from ({"kind": name, **facts, **named(run)} for facts in by_distance(vectors_PCD, codes.levels))
 
 
 COLUMNS = (
     Column(name="kind", unit="", meaning="whose vectors: the one-hot codes themselves, those that the map behind them "
-                                         "gives each code, or the learned table; a change is trained less untrained"),
+                                         "gives each code, or the learned table"),
     Column(name="levels", unit="", meaning="steps of intensity of a channel"),
     Column(name="distance", unit="steps of intensity", meaning="between two codes, summed over channels"),
     Column(name="pairs", unit="", meaning="of codes at this distance, in all places of a patch and untrained models"),
