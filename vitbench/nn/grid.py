@@ -42,6 +42,11 @@ class Grid:
         columns_N = torch.arange(self.width, device=self.device).repeat(self.height)
         return torch.stack([rows_N, columns_N], dim=1)
 
+    @property
+    def offsets_NN2(self) -> Tensor:
+        """Rows and columns from each query's place to each key's."""
+        return self.places_N2[None] - self.places_N2[:, None]
+
     @cached_property
     def raster(self) -> Tensor:
         """Number of each token in the raster order of its own image, N, or B x N where sizes differ."""
