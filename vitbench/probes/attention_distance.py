@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, Trained, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, Trained, filled, named
 from vitbench.probes._figure import LOOKS
 from vitbench.probes._sight import Gradient, can_be_seen, sight
 from vitbench.probes._spread import Spread
@@ -35,7 +35,7 @@ class Options(Frozen):
 def attention_distance(look: Look) -> Measured:
     """Mean distance from query to key under each head's weights; of a CNN, from the middle under its gradient."""
     runs, left_out = can_be_seen(look)
-    rows = [row for run in runs for row in _of_run(look, run)]
+    rows = filled(COLUMNS, (row for run in runs for row in _of_run(look, run)))
     return Measured(COLUMNS, rows, _figure(rows, look.options.through), _summary(rows) + left_out)
 
 
@@ -44,8 +44,8 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
     for step, seen in _moments(look, run):
         when = UNTRAINED if step == 0 else TRAINED if step == record.curves.step[-1] else TRAINING
         for facts in of_gradient(seen) if isinstance(seen, Gradient) else of_heads(seen):
-            row = {**EMPTY, **facts, **named(run), "train_images": record.data.train_images, "step": step, "when": when}
-            if row["kind"] == MODEL and row["deviation"] is not None:
+            row = {**facts, **named(run), "train_images": record.data.train_images, "step": step, "when": when}
+            if row.get("deviation") is not None:  # the row of all heads, where there are several
                 deviation = row["deviation"] if deviation is None else deviation
                 row["deviation_change"] = row["deviation"] - deviation
             yield row
@@ -112,7 +112,6 @@ COLUMNS = (
     Column(name="field", unit="pixels a side", meaning="theoretical receptive field of the convolutions and pools, "
                                                        "which an image may not fill; what normalises over all places "
                                                        "is not counted"))
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]], through: bool) -> Any:
