@@ -31,9 +31,8 @@ class Options(Frozen):
     source="Abnar and Zuidema 2020, section 3; Simonyan et al. 2014, section 3", looks_at=("runs",), options=Options))
 def attention_maps(look: Look) -> Measured:
     """Of each model the run on the most images: maps of its attention, or the gradient where it has none of ours."""
-    rows: list[dict[str, Any]] = []
-    cells: list[dict[str, Any]] = []
-    for run in (runs := _one_of_each(look)):
+    runs, rows, cells = _one_of_each(look), list[dict[str, Any]](), list[dict[str, Any]]()
+    for run in runs:
         trained = look.trained(run)
         chosen = _chosen(trained, look.options)
         cells += [] if cells else _cells("image", chosen, _grey(trained, chosen))
