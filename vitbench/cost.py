@@ -57,6 +57,7 @@ def count(build: "Callable[[], nn.Module]", image: ImageSpec) -> ModelCost:
     params = sum(p.numel() for p in model.parameters())
     return ModelCost(params, counter.get_total_flops() // 2, activations)
 
+
 BATCH = 1024  # so many that what a batch holds once, such as the weights' gradients, adds nothing to each image
 
 
