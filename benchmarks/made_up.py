@@ -13,14 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
+from pages import write
 
 from vitbench.datasets import DATASETS, load
 from vitbench.datasets._made_up import TRAIN, MadeUp
 
-PAGE, TITLE = Path(__file__).parents[1] / "docs" / "performance.md", "Drawing made-up images"
+TITLE = "Drawing made-up images"
 NAMES = ("far_pairs", "near_pairs", "textures", "shapes_where")
 IMAGES, CHUNK, REPEATS = 20_000, 1_000, 5
 
@@ -56,13 +56,6 @@ def section() -> str:
         "| --- | ---: | ---: | ---: | ---: | ---: |", *map(row, NAMES), ""])
 
 
-def write(made: str) -> None:
-    """Put the section into the page, in the place of its earlier form."""
-    first, *sections = PAGE.read_text().split("\n## ")
-    others = [part for part in sections if not part.startswith(f"{TITLE}\n")]
-    PAGE.write_text("\n## ".join([first, *others, made]))
-
-
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as temporary:
@@ -70,4 +63,4 @@ if __name__ == "__main__":
         text = section()
     print(f"## {text}")
     if "--write" in sys.argv:
-        write(text)
+        write(TITLE, text)

@@ -13,11 +13,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
+from pages import write
 
 from vitbench import models
 from vitbench.datasets import DATASETS, DatasetMeta
@@ -25,7 +25,7 @@ from vitbench.spec import Regime
 from vitbench.streams import Streams
 from vitbench.training.augment import Augmentation
 
-PAGE, TITLE = Path(__file__).parents[1] / "docs" / "performance.md", "What augmentation costs"
+TITLE = "What augmentation costs"
 STEPS, WARM_UP = 60, 5
 CASES: list[tuple[str, int, Regime, str]] = [  # the last: the largest share asked for
     ("fashion_mnist", 64, "light", ""), ("fashion_mnist", 64, "strong", "25 %"),
@@ -79,15 +79,8 @@ def section() -> str:
             "| batch | regime | asked for | measured |\n| --- | --- | ---: | ---: |\n" + "".join(rows))
 
 
-def write(made: str) -> None:
-    """In the place of the section of this title, or at the end."""
-    first, *sections = PAGE.read_text().split("\n## ")
-    others = [part for part in sections if not part.startswith(f"{TITLE}\n")]
-    PAGE.write_text("\n## ".join([first, *others, made]))
-
-
 if __name__ == "__main__":
     text = section()
     print(f"## {text}")
     if "--write" in sys.argv:
-        write(text)
+        write(TITLE, text)

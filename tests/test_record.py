@@ -142,3 +142,10 @@ def test_a_run_that_diverged_has_no_hits() -> None:
 
 def test_hits_of_the_made_record_are_its_test_accuracy() -> None:
     assert HITS.mean() == a_record().final.test_accuracy
+
+
+def test_a_record_from_before_weights_were_kept_is_read_as_it_is() -> None:
+    content = json.loads(a_record().to_json())
+    del content["sha256"], content["weights_sha256"]
+    text = canonical_json({**content, "sha256": sha256_json(content)})
+    assert RunRecord.from_json(text.encode()).weights_sha256 is None

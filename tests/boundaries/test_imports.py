@@ -6,8 +6,8 @@ from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
 
 LIGHT = ["spec", "streams", "regimes", "registry", "row", "record", "store", "live", "config", "grid", "environment",
-         "subset", "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "measurement", "probes",
-         "cli"]
+         "subset", "stats", "verdicts", "metrics", "claims", "datasets", "models", "report", "study", "measurement",
+         "probes", "cli"]
 
 
 def modules() -> list[str]:

@@ -160,3 +160,10 @@ def test_an_unknown_claim_is_an_error_with_the_nearest_name() -> None:
 def test_a_claim_says_what_it_must(meta: dict[str, Any], message: str) -> None:
     with pytest.raises(PluginError, match=message):
         ClaimMeta(**{**META, **meta})
+
+
+def test_a_claim_on_a_probe_that_was_not_done_is_undecided_and_says_what_to_run(register: Callable[..., str]) -> None:
+    name = register(lambda found: found.probe("position_shift")[0])
+    verdict = judge(name, evidence())
+    assert verdict.outcome == "undecided"
+    assert "run `vitbench probe position_shift simulated`" in verdict.sentence

@@ -5,17 +5,23 @@ import io
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.driver import vitbench
 from tests.report import factory
 from tests.report.test_evidence import with_hits
+from vitbench.claims import CLAIMS
+from vitbench.cli.claims import judged
 from vitbench.cli.scaffold import write_new
 from vitbench.config import Study
+from vitbench.measurement import Measurement, records_hash, write
+from vitbench.probes import PROBES
 from vitbench.registry import plugin_sha256
 from vitbench.store import ResultStore
 from vitbench.study.folder import StudyFolder
+from vitbench.verdicts import Verdict
 
 SHIPPED, OWN = "attention_overtakes_with_enough_data", "my_claim"
 
@@ -163,3 +169,50 @@ def test_a_claims_file_is_no_part_of_a_runs_id() -> None:
 def test_the_word_is_nowhere(folder: Path) -> None:
     for arguments in (["claims", "trial", "--allow-plugins"], ["list", "claims"], ["claims", "--help"]):
         assert "significan" not in vitbench(*arguments, cwd=folder).stdout.lower()
+
+
+ON_A_PROBE = '''\
+from vitbench.claims import CLAIMS, ClaimMeta
+from vitbench.verdicts import Verdict
+
+
+@CLAIMS.add("on_a_probe", ClaimMeta(sentence="s", source="s", null="n", planted=None))
+def on_a_probe(evidence):
+    found = evidence.probe("position_shift")
+    return Verdict(outcome="holds", sentence=", ".join(each.summary for each in found))
+'''
+
+
+def test_a_claim_reads_what_a_probe_found_on_these_records_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "on_a_probe.py").write_text(ON_A_PROBE)
+    study = factory.study(seeds=1, claims=["on_a_probe"], plugins=["on_a_probe.py"])
+    folder = at_rest(tmp_path, "trial", study, {"on_a_probe": tmp_path / "on_a_probe.py"})
+    version = PROBES.get("position_shift").meta.version
+
+    def verdict() -> Verdict:
+        (found,) = judged(folder, allow_plugins=True)
+        return found.verdict
+
+    def keep(summary: str, home: Path, **values: Any) -> Path:
+        content = Measurement(**{"probe": "position_shift", "version": version, "statement": "s", "source": "s",
+                                 "options": {"made": summary}, "columns": (), "rows": (), "summary": summary,
+                                 "figure": {}, "code_version": "0", **values})
+        path = home / "probes" / "position_shift" / f"{content.key}.json"
+        write(path, content)
+        return path
+
+    home, records = folder.store.folder, folder.frame().records
+    ids = tuple(sorted(records))
+    try:
+        assert verdict().outcome == "undecided"
+        assert "run `vitbench probe position_shift trial`" in verdict().sentence
+        keep("of an earlier definition", home, version=version + 1)
+        keep("of another's file", home, plugin_sha256="f" * 64)
+        keep("of other records", home, run_ids=ids, records_sha256="0" * 64)
+        keep("damaged", home).write_text("{}")
+        assert verdict().outcome == "undecided"
+        keep("of the mechanism", home.parent)
+        keep("of all runs", home, run_ids=ids, records_sha256=records_hash(records.values()))
+        assert (verdict().outcome, verdict().sentence) == ("holds", "of all runs, of the mechanism")
+    finally:
+        CLAIMS._entries.pop("on_a_probe", None)

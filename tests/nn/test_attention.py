@@ -112,7 +112,7 @@ def test_the_written_out_form_is_another_computation(monkeypatch: pytest.MonkeyP
     ("scaled_dot", "softmax", "relative", ("window", 3)), ("additive", "softmax", "relative", ("global", None)),
     ("dot", "sigmoid", "rotary", ("causal", None)), ("scaled_dot", "none", "none", ("window", 3)))], ids=str)
 def test_gradients_pass_gradcheck(case: tuple) -> None:
-    grid = Grid(4, 2)
+    grid = Grid(5, 2)
     layer, _ = layer_of(*case, grid=grid, width=8)
     weights = dict(layer.named_parameters())
 

@@ -51,7 +51,8 @@ def test_weights_are_softmax_of_minus_sharpness_times_squared_distance_to_the_he
     sharpness, head, (down, right) = 0.7, 5, (0, 1)
     weight_HNM = AttentionAsConvolution(made(3), sharpness).weights(3, 3).numpy()
     for place, (row, column) in enumerate((y, x) for y in range(3) for x in range(3)):
-        score = [-sharpness * ((y - row - down)**2 + (x - column - right)**2) for y in range(-1, 4) for x in range(-1, 4)]
+        score = [-sharpness * ((y - row - down)**2 + (x - column - right)**2)
+                 for y in range(-1, 4) for x in range(-1, 4)]
         expected = np.exp(score) / np.exp(score).sum()
         assert weight_HNM[head, place] == pytest.approx(expected, abs=1e-15)
 

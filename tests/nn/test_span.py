@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from tests.nn import by_hand
+from vitbench.nn.bands import banded_attention
 from vitbench.nn.grid import Grid
-from vitbench.nn.span import Span, band, banded
+from vitbench.nn.span import Span
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -24,26 +25,31 @@ def test_the_widest_window_is_the_whole_image() -> None:
     assert not Span(grid, "window", 5, False).table(grid).all()
 
 
-@pytest.mark.parametrize("rows", [1, 3, 5])
-def test_bands_hold_all_that_a_window_sees(rows: int) -> None:
-    """In each row of queries, the keys outside of the band are seen by none of them."""
-    grid = Grid(6, 4)
-    span = Span(grid, "window", rows, False)
-    assert span.rows(grid) == rows
-    seen_NN = span.table(grid)
-    seen_RWB = banded(seen_NN, grid, rows)
-    assert seen_RWB.shape == (6, 4, rows * 4)
-    assert torch.equal(seen_RWB.sum(2).flatten(), seen_NN.sum(1))  # none is lost
-    number_1N1 = torch.arange(24.0).view(1, 1, 24, 1)
-    keys_RB = band(number_1N1, grid, rows)[0, :, :, 0].long()
-    for row in range(6):
-        for column in range(4):
-            shown = set(keys_RB[row][seen_RWB[row, column]].tolist())
-            assert shown == set(seen_NN[row * 4 + column].nonzero().flatten().tolist())
+@pytest.mark.parametrize(("height", "reach"), [(6, 0), (6, 1), (9, 1), (9, 2), (14, 3)])
+def test_bands_hold_each_query_once_and_all_that_it_sees(height: int, reach: int) -> None:
+    grid = Grid(height, 4)
+    span = Span(grid, "window", 2 * reach + 1, False)
+    seen_NN, hidden_NN = span.table(grid), torch.ones(4 * height, 4 * height, dtype=torch.bool)
+    of = span.bands(grid)
+    for queries, keys in of:
+        hidden_NN[queries, keys] = False
+    assert not (seen_NN & hidden_NN).any()
+    assert hidden_NN.any()  # that the bands save something
+    assert torch.equal(torch.cat([torch.arange(4 * height)[queries] for queries, _ in of]), torch.arange(4 * height))
 
 
 @pytest.mark.parametrize(("grid", "kind", "extra"), [
     (Grid(4, 4), ("window", 5), 0), (Grid(6, 6), ("window", 3), 1), (Grid(6, 6), ("causal", None), 0),
     (Grid(6, 6, sizes_B2=torch.tensor([[4, 4]])), ("window", 3), 0)])
 def test_bands_are_taken_only_where_they_save_and_hold(grid: Grid, kind: tuple[str, int | None], extra: int) -> None:
-    assert Span(Grid(6, 6), *kind, bool(extra)).rows(grid) is None
+    assert Span(Grid(6, 6), *kind, bool(extra)).bands(grid) == []
+
+
+def test_banded_attention_in_evaluation_is_that_of_training() -> None:
+    grid = Grid(6, 3)
+    span = Span(grid, "window", 3, False)
+    query, key, value = torch.randn(3, 2, 2, 18, 4).unbind(0)
+    trained = banded_attention(query, key, value, span.table(grid), span.bands(grid), 0.5)
+    with torch.inference_mode():
+        evaluated = banded_attention(query, key, value, span.table(grid), span.bands(grid), 0.5)
+    assert torch.equal(trained, evaluated)

@@ -278,3 +278,18 @@ def test_codes_beyond_the_bound_are_refused_with_what_they_take(image: ImageSpec
 def test_the_model_uses_the_layer_that_is_tested() -> None:
     assert sum(isinstance(module, SelfAttention) for module in made().modules()) == 2
     assert set(Options.model_fields) >= {"score", "normaliser", "span"}
+
+
+@pytest.mark.parametrize("options", [
+    {"positions": "relative", "pooling": "cls"}, {"positions": "rotary", "span": "causal"}, {"score": "additive"},
+    {"tokens": "pixel", "span": "window", "window": 3}, {"normaliser": "sigmoid"}, {"embedding": "one_hot"},
+    {"tokens": "conv_stem", "positions": "relative", "span": "window", "window": 3}], ids=str)
+def test_mechanisms_hold_in_bf16(options: dict) -> None:
+    model, x_BCHW = made(**options), images(2, 8, 8)
+    for parameter in model.parameters():
+        parameter.data.clamp_(-0.5, 0.5)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(x_BCHW)
+    torch.testing.assert_close(logits.float(), model(x_BCHW), atol=0.1, rtol=0.05)
+    logits.float().square().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)

@@ -146,7 +146,7 @@ def test_a_probe_is_not_done_on_what_it_does_not_look_at(add: Callable[..., str]
 
 def test_a_wrong_option_is_named(tmp_path: Path, add: Callable[..., str]) -> None:
     add(drawn)
-    with pytest.raises(BadOption, match=r"option scal: 'made' has no such option; allowed: scale. Did you mean 'scale'"):
+    with pytest.raises(BadOption, match=r"option scal: 'made' has no such option; .* Did you mean 'scale'"):
         measure(Question("made", {"scal": 1}, tmp_path))
     with pytest.raises(BadOption, match="option scale: should be a valid number"):
         measure(Question("made", {"scale": "much"}, tmp_path))

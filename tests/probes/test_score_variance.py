@@ -46,7 +46,7 @@ def test_scaling_keeps_softmax_soft_whatever_d_k_is(mechanism: Measurement) -> N
     assert found["dot"][-1] < 0.1
 
 
-@pytest.mark.parametrize("weights", [[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1], [0.5, 0.5, 0.0, 0.0], [1, 0, 0, 0]])
+@pytest.mark.parametrize("weights", [[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1], [0.5, 0.5, 0, 0], [1, 0, 0, 0]])
 def test_entropy_largest_weight_and_gradient_are_those_of_their_definitions(weights: list[float]) -> None:
     p = np.array(weights)
     entropy = -sum(q * log(q) for q in p if q) / log(4)

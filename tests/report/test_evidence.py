@@ -11,10 +11,11 @@ from vitbench.claims import judge
 from vitbench.config.bands import band_for
 from vitbench.expansion import expand
 from vitbench.grid import Resolved, Run
+from vitbench.measurement import Measurement, records_hash
 from vitbench.record import RunRecord, pack_hits
 from vitbench.report.evidence import evidence_of
 from vitbench.report.frame import build
-from vitbench.verdicts import Verdict
+from vitbench.verdicts import Unmeasured, Verdict
 from vitbench.verdicts.evidence import CellOf, Condition
 
 CLAIM = "attention_overtakes_with_enough_data"
@@ -139,3 +140,21 @@ def test_seeds_changed_after_looking_make_it_exploratory() -> None:
     found = judge(CLAIM, evidence_of(changed))
     assert found.outcome == "exploratory"
     assert "Without that: fails." in found.sentence
+
+
+def test_what_a_probe_found_is_evidence_while_its_records_are_these() -> None:
+    of = frame()
+
+    def found(run_ids: list[str], options: dict[str, int]) -> Measurement:
+        records = [of.records[run_id] for run_id in run_ids if run_id in of.records]
+        return Measurement(probe="made", version=1, statement="s", source="s", options=options, columns=(), rows=(),
+                           run_ids=tuple(run_ids), summary="s", figure={}, code_version="0",
+                           records_sha256=records_hash(records))
+
+    first, second, *_ = sorted(of.records)
+    kept = [found([first], {"a": 1}), found([first, second], {}), found([], {"b": 1})]
+    stale = kept[0].model_copy(update={"records_sha256": "0" * 64})
+    evidence = evidence_of(of, measured=lambda name: [*kept, stale, found(["f" * 16], {})] if name == "made" else [])
+    assert evidence.probe("made") == tuple(kept)
+    with pytest.raises(Unmeasured, match="run `vitbench probe other quick`"):
+        evidence.probe("other")

@@ -11,7 +11,10 @@ import pytest
 
 from tests.metrics.test_kept import a_value
 from tests.report.factory import failure, record, resolved, study
+from vitbench import measurement
+from vitbench.grid import Run
 from vitbench.metrics import kept
+from vitbench.record import RunRecord
 from vitbench.registry import plugin_sha256
 from vitbench.spec import RunSpec, canonical_json, sha256_json
 from vitbench.store import ResultStore, StoreError
@@ -242,3 +245,39 @@ def test_a_pipe_among_live_files_is_removed_not_waited_for(folder: StudyFolder) 
     os.mkfifo(folder.store.folder / "live" / "p")
     remove_all(folder)
     assert list((folder.store.folder / "live").iterdir()) == []
+
+
+def measured(folder: StudyFolder, runs: list[Run]) -> Path:
+    """A measurement on records of the folder, with its figure."""
+    records = [ended for run in runs if isinstance(ended := folder.store.read(run.spec.run_id), RunRecord)]
+    content = measurement.Measurement(
+        probe="made", version=1, statement="s", source="s", options={}, study=folder.name, columns=(), rows=(),
+        run_ids=tuple(sorted(record.run_id for record in records)), summary="s", figure={}, code_version="0",
+        records_sha256=measurement.records_hash(records))
+    path = folder.store.folder / "probes" / "made" / f"{content.key}.json"
+    measurement.write(path, content)
+    path.with_suffix(".svg").write_text("<svg/>")
+    return path
+
+
+def test_what_a_probe_found_goes_when_its_runs_are_others(folder: StudyFolder) -> None:
+    remove_all(folder)
+    stays, goes = measured(folder, folder.runs[:2]), measured(folder, folder.runs[2:3])
+    assert kinds(folder) == {}
+    run_id = folder.runs[2].spec.run_id
+    again = record(folder.runs[2], folder.resolved, test_accuracy=0.123)
+    (folder.store.runs / run_id / "record.json").write_text(again.to_json())
+    assert kinds(folder) == {"measurements of other records": 2}
+    remove_all(folder)
+    assert sorted(path.name for path in stays.parent.iterdir()) == sorted([stays.name, f"{stays.stem}.svg"])
+    assert not goes.exists()
+    stays.write_text("{")
+    assert kinds(folder) == {"measurements of other records": 2}
+
+
+def test_weights_go_only_where_that_is_asked(folder: StudyFolder) -> None:
+    remove_all(folder)
+    path = folder.store.runs / folder.runs[0].spec.run_id / "weights.safetensors"
+    path.write_bytes(b"weights")
+    assert kinds(folder) == {}
+    assert [each.path for each in leftovers(folder, logits=False, weights=True)[0]] == [path]

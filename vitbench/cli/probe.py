@@ -18,6 +18,7 @@ from vitbench.probes._target import Target, choose
 from vitbench.registry import UnknownName, load_plugin
 from vitbench.report.render import Column, Entry, Table, rounded
 from vitbench.spec import named_version
+from vitbench.store import WEIGHTS
 from vitbench.study.folder import StudyFolder
 from vitbench.units import duration
 
@@ -29,8 +30,10 @@ def question(name: str, arguments: list[str], only: str | None, results: Path, *
     target = Target.named(named[0], results) if named else None
     if plugin is not None:
         load_plugin(plugin)
-    if target is not None:
-        _plugins(name, target.folder, allow_plugins)
+    if target is not None and allow_plugins:
+        target.folder.load_plugins()
+    if target is not None and name in target.folder.resolved.plugins and name not in PROBES.names():
+        raise _code(target.folder)
     _known(name)
     given = _options(name, arguments[len(named):])
     if target is None:
@@ -39,20 +42,17 @@ def question(name: str, arguments: list[str], only: str | None, results: Path, *
         return Question(name, given, results)
     Question(name, given, results, target.folder)  # refuses a study that the probe does not take, before its runs
     runs, remarks = choose(name, target, only)
+    if "runs" in PROBES.get(name).meta.looks_at and not allow_plugins and any(run.spec.plugins for run in runs):
+        raise _code(target.folder)
     for remark in remarks:
         print(remark, file=sys.stderr)
     return Question(name, given, results, target.folder, runs)
 
 
-def _plugins(name: str, folder: StudyFolder, allowed: bool) -> None:
-    """Load the study's plug-ins: its models may be among them, or the probe."""
-    if not folder.resolved.plugins:
-        return
-    if allowed:
-        folder.load_plugins()
-    elif name in folder.resolved.plugins or (name in PROBES.names() and "runs" in PROBES.get(name).meta.looks_at):
-        raise BadStudy(folder.name, [Mistake("plugins", "a probe runs the study's plug-ins, which are code; read them "
-                                             f"in {folder.store.folder / 'plugins'}, then add --allow-plugins")])
+def _code(folder: StudyFolder) -> BadStudy:
+    where = folder.store.folder / "plugins"
+    return BadStudy(folder.name, [Mistake("plugins", "this runs plug-ins of the study, which are code; read them in "
+                                          f"{where}, then add --allow-plugins")])
 
 
 def _known(name: str) -> None:
@@ -94,8 +94,8 @@ def _foretell(asked: Question) -> None:
     if asked.folder is None or "runs" not in PROBES.get(asked.name).meta.looks_at:
         return
     look, store = asked.look(), asked.folder.store
-    bare = store.without_weights(run.spec.run_id for run in asked.runs)
-    seconds = sum(look.record(run).cost.seconds for run in asked.runs if run.spec.run_id in bare)
+    bare = [run for run in asked.runs if not (store.runs / run.spec.run_id / WEIGHTS).exists()]
+    seconds = sum(look.record(run).cost.seconds for run in bare)
     if bare:
         print(f"{len(bare)} of {len(asked.runs)} runs keep no weights; trained again, one after the other, they take "
               f"about {duration(seconds)} by their records. `keep: [weights]` in a study spares that", file=sys.stderr)

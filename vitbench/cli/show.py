@@ -95,7 +95,8 @@ def _facts(card: dict[str, Any]) -> dict[str, str]:
     shown = {fact: f"{count:,}" for fact, count in facts.items()}
     shown |= {f"option {key}": "by image size" if value is None else str(value)
               for key, value in card["options"].items()}
-    return shown | {key.replace("_", " "): str(value) for key, value in card["card"].items()}
+    return shown | {key.replace("_", " "): f"{value:,}" if type(value) is int else str(value)
+                    for key, value in card["card"].items()}
 
 
 def grid_of(*headings: str) -> Grid:

@@ -7,7 +7,9 @@ from pydantic import Field
 from vitbench.models import Card
 from vitbench.spec import ImageSpec
 
-Normalisation = Annotated[Literal["batch", "layer"], Field(description="layer: over channels and places of an image")]
+Normalisation = Annotated[Literal["batch", "layer", "group"],
+                          Field(description="layer: over channels and places of an image; group: by groups of them")]
+NAMES = {"batch": "BatchNorm", "layer": "LayerNorm", "group": "GroupNorm, gcd(channels, 8) groups"}
 
 
 class Staged(Protocol):
@@ -21,4 +23,4 @@ class Staged(Protocol):
 def card(options: Staged, image: ImageSpec) -> Card:
     """Two of the three stages halve the image, rounded up."""
     return {"stem": "3x3 convolution", "stride": 1, "places_at_the_end": (-(-image.size // 4)) ** 2,
-            "normalisation": {"batch": "BatchNorm", "layer": "LayerNorm"}[options.normalisation]}
+            "normalisation": NAMES[options.normalisation]}

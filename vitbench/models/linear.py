@@ -2,14 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from vitbench.models import MODELS, ModelMeta
+from vitbench.models import MODELS, Card, ModelMeta
 from vitbench.spec import ImageSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-@MODELS.add("linear", ModelMeta("control"))
+def _card(_options: object, _image: ImageSpec) -> Card:
+    return {"sizes": "one: pixels and classes leave nothing to choose"}
+
+
+@MODELS.add("linear", ModelMeta("control", card=_card))
 def linear(image: ImageSpec, num_classes: int) -> "nn.Module":
     """One linear map from all pixels to the classes."""
     from torch import nn

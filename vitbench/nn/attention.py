@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from torch import Tensor, nn
 
+from vitbench.nn.bands import banded_attention
 from vitbench.nn.grid import Grid
 from vitbench.nn.positions import RelativeBias, RotaryPositions
-from vitbench.nn.span import Span, band, banded
+from vitbench.nn.span import Span
 
 ScoreKind = Literal["dot", "scaled_dot", "additive"]
 Normaliser = Literal["softmax", "relu", "sigmoid", "none"]
@@ -75,22 +76,12 @@ class SelfAttention(nn.Module):
         return F.pad(self.relative(grid), (0, extra, 0, extra))
 
     def _fused(self, query_BHMK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, grid: Grid, scale: float) -> Tensor:
-        """The same by PyTorch's fused attention; a window takes the keys in its rows alone, so that it costs less."""
-        bias, seen = self._bias(grid), None if self.span is None else self.span.seen(grid)
-        rows = None if self.span is None else self.span.rows(grid)
-        if rows is None:
-            return F.scaled_dot_product_attention(query_BHMK, key_BHMK, value_BHMK, _mask(bias, seen), scale=scale)
-        assert seen is not None, "a window has a table"
-        H, R = self.num_heads, grid.height
-        seen = banded(seen, grid, rows).expand(H, -1, -1, -1)
-        bias = None if bias is None else banded(bias, grid, rows)
-        mask = _mask(bias, seen)
-        assert mask is not None
-        mixed = F.scaled_dot_product_attention(
-            query_BHMK.unflatten(2, (R, grid.width)).flatten(1, 2), band(key_BHMK, grid, rows),
-            band(value_BHMK, grid, rows), mask.flatten(0, 1)[None], scale=scale)
-        mixed_BHMK: Tensor = mixed.unflatten(1, (H, R)).flatten(2, 3)
-        return mixed_BHMK
+        """The same by PyTorch's fused attention; a window in bands of rows, so that it costs less."""
+        seen, bands = (None, []) if self.span is None else (self.span.seen(grid), self.span.bands(grid))
+        mask = _mask(self._bias(grid), seen)
+        if mask is not None and bands:
+            return banded_attention(query_BHMK, key_BHMK, value_BHMK, mask, bands, scale)
+        return F.scaled_dot_product_attention(query_BHMK, key_BHMK, value_BHMK, mask, scale=scale)
 
 
 class ProductScore(nn.Module):
@@ -102,7 +93,7 @@ class ProductScore(nn.Module):
 
     def forward(self, query_BHMK: Tensor, key_BHMK: Tensor) -> Tensor:
         """Scores B x H x M x M."""
-        return query_BHMK @ key_BHMK.mT * self.scale
+        return (query_BHMK * self.scale) @ key_BHMK.mT  # not the product scaled: it is the larger of the two
 
 
 class AdditiveScore(nn.Module):

@@ -1,12 +1,14 @@
 """The skeleton of our convolutional networks: a stem, three stages, the mean over places, a linear head."""
 
 from collections.abc import Callable, Iterable
+from math import gcd
 
 from torch import Tensor, nn
 
 NORMALISATIONS: dict[str, Callable[[int], nn.Module]] = {
     "batch": nn.BatchNorm2d,
     "layer": lambda channels: nn.GroupNorm(1, channels),  # over channels and places (Ba et al. 2016); as many weights
+    "group": lambda channels: nn.GroupNorm(gcd(channels, 8), channels),  # a count that divides every width
 }
 
 

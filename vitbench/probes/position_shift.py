@@ -19,6 +19,7 @@ WAVES, WAVES_2D, LEARNED, TRAINED, RANDOM = (
 ROTATION = ", rotation"  # instead of a fitted map
 KINDS = (WAVES, WAVES + ROTATION, WAVES_2D, WAVES_2D + ROTATION, LEARNED, TRAINED, RANDOM)
 DIRECTIONS = ("sequence", "right", "down")
+LEAST_LINES = 3  # one to fit, two held out
 
 
 class Options(Frozen):
@@ -128,8 +129,10 @@ def _residuals(kind: str, table_ND: Table, look: Look) -> Iterator[dict[str, Any
             before, after = table_ND[place], table_ND[further]
             facts = {"direction": direction, "shift": shift}
             line = {"sequence": place, "right": place % side, "down": place // side}[direction]
-            yield {"kind": kind, **facts, "lines_fitted": len(np.unique(line)) // 2,
-                   "residual": fitted_residual(before, after, line, look.options.splits, look.rng)}
+            lines = len(np.unique(line))
+            if lines >= LEAST_LINES:
+                yield {"kind": kind, **facts, "lines_fitted": lines // 2,
+                       "residual": fitted_residual(before, after, line, look.options.splits, look.rng)}
             map_DD = None
             if kind == WAVES and width % 2 == 0:
                 map_DD = rotation(width, shift * (side if direction == "down" else 1))
@@ -167,4 +170,8 @@ def _summary(rows: list[dict[str, Any]]) -> str:
         found = [row["residual"] for row in rows if row["kind"] == kind]
         if found:
             parts.append(f"{kind} {min(found):.2g} to {max(found):.2g}")
-    return f"Relative residual of the place k further on as a linear map: {'; '.join(parts)}."
+    small = sorted({(row["side"], row["width"]) for row in rows if row["side"]**2 // 2 < row["width"]})
+    sizes = ", ".join(f"{side} x {side} places of {width} numbers" for side, width in small)
+    told = (f" With {sizes} half of the places does not determine a map: there the random table of their size is the "
+            "measure.") if small else ""
+    return f"Relative residual of the place k further on as a linear map: {'; '.join(parts)}.{told}"

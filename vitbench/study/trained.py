@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 AtPoint = Callable[["Classifier", int], object]
 CHECKED_IMAGES = 32
-# Of logits, which are of size 10, in float16, which has three digits; in bf16 machines differ in the second digit.
-LOGITS_APART = {"fp32": 0.02, "bf16": 0.5}
+# Logits are stored in float16: three digits. In bf16 machines differ in the second.
+LOGITS_APART = {"fp32": 0.005, "bf16": 0.1}
 
 
 class NotTheRun(ValueError):
@@ -74,7 +74,7 @@ def _from_weights(store: ResultStore, record: RunRecord, weights: bytes) -> Trai
         return Trained(record, module, "kept weights; no logits are there to check them by")
     if not apart <= allowed_apart(record):  # one that is no number, too
         raise NotTheRun(f"run {record.run_id}: its kept weights give other logits than it stored: they differ by "
-                        f"{apart:.3g}")
+                        f"{apart:.2g} of themselves")
     return Trained(record, module, f"kept weights; stored logits of {CHECKED_IMAGES} test images agree")
 
 
@@ -120,16 +120,17 @@ def _refuse_another_version(record: RunRecord) -> None:
 
 
 def logits_apart(module: "Classifier", stored_IC: np.ndarray, count: int | None = None) -> float:
-    """Largest difference between the module's test logits and the stored ones, of the first `count` images or all."""
+    """Largest difference between the module's test logits and the stored ones, as a share of 1 + |logit|; of the first
+    `count` images or of all."""
     part = module.data.parts["test"]
     indices = np.arange(len(part.labels_N))[:count]
-    found_IC = module.logits(part, indices)
+    found_IC, wanted_IC = module.logits(part, indices).astype(np.float64), stored_IC[indices].astype(np.float64)
     module.eval()
-    return float(np.abs(found_IC.astype(np.float32) - stored_IC[indices].astype(np.float32)).max())
+    return float((np.abs(found_IC - wanted_IC) / (1 + np.abs(wanted_IC))).max())
 
 
 def allowed_apart(record: RunRecord) -> float:
-    """How far logits of the same weights may lie apart."""
+    """How far logits of the same weights may lie apart, as `logits_apart` has it."""
     return LOGITS_APART[record.spec.recipe.precision]
 
 

@@ -124,7 +124,7 @@ def _weights_fault(stored: Stored, record: RunRecord) -> str | None:
         apart, allowed = logits_apart(from_weights(record, weights), logits_IC), allowed_apart(record)
     except NotTheRun as error:
         return str(error)
-    return None if apart <= allowed else f"its weights give logits that differ from its own by {apart:.3g}"
+    return None if apart <= allowed else f"its weights give logits that differ from its own by {apart:.2g} of them"
 
 
 def _searches(stored: Stored) -> Check:

@@ -1,0 +1,33 @@
+"""What models that cut images into patches have in common."""
+
+from typing import Annotated, Protocol
+
+from pydantic import Field
+
+from vitbench.models import check_patch_size, default_patch_size
+from vitbench.spec import ImageSpec
+
+PatchSize = Annotated[int, Field(ge=1, le=64)] | None  # None: 16 tokens or more, see `default_patch_size`
+
+
+class Patched(Protocol):
+    """Options of such a model."""
+
+    @property
+    def patch_size(self) -> int | None:
+        """As it was chosen; None leaves it to the image size."""
+
+
+def patch_size(options: Patched, image: ImageSpec) -> int:
+    """The chosen patch size, or the default at this image size."""
+    return options.patch_size or default_patch_size(image)
+
+
+def tokens_a_side(options: Patched, image: ImageSpec) -> int:
+    """Patches in a row of the image."""
+    return image.size // patch_size(options, image)
+
+
+def check(options: Patched, image: ImageSpec) -> None:
+    """Raise ModelError where the patches do not fit the image."""
+    check_patch_size(patch_size(options, image), image)
