@@ -232,8 +232,8 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
         "question": "at least 1 character; found ''",
         "dataset": "unknown dataset 'digts'; allowed: digits, far_pairs, fashion_mnist, near_pairs, shapes_where, "
                    "textures. Did you mean 'digits'?",
-        "models[0].name": "unknown model 'linea'; allowed: convnet, linear, mlp, resnet, timm, token_transformer. "
-                          "Did you mean 'linear'?",
+        "models[0].name": "unknown model 'linea'; allowed: convnet, convnext, hybrid, linear, mixer, mlp, resnet, "
+                          "timm, token_transformer, window_fc. Did you mean 'linear'?",
         "models[1].size": "should be one of: xs, s, m, l, xl; found 'huge'",
         "models[2].label": "at least 1 character; found ''",
         "models[3].name": "missing",

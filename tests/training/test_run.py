@@ -36,7 +36,7 @@ def numbers(finished: Finished) -> str:
 
 
 FAMILIES = [("token_transformer", "xs"), ("convnet", "xs"), ("resnet", "xs"), ("linear", None), ("mlp", "xs"),
-            ("timm/test_resnet", None)]
+            ("timm/test_resnet", None), ("hybrid", "xs"), ("window_fc", "xs"), ("convnext", "xs"), ("mixer", "xs")]
 
 
 def test_every_shipped_model_is_tried_for_identical_bits() -> None:

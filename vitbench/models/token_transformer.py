@@ -1,11 +1,20 @@
 """Self-attention on pixels, patches or features as a sequence of vectors; every mechanism is an option."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, Family, ModelError, ModelMeta, check_patch_size, default_patch_size
+from vitbench.models import (
+    MODELS,
+    Card,
+    Family,
+    ModelError,
+    ModelMeta,
+    check_patch_size,
+    default_patch_size,
+    patch_sizes,
+)
 from vitbench.spec import Frozen, ImageSpec
 from vitbench.units import byte_text
 
@@ -152,6 +161,12 @@ def _family(options: Options) -> Family:
     return "hybrid" if options.tokens == "conv_stem" else "attention"
 
 
+def _smaller(options: Options, image: ImageSpec) -> Iterator[dict[str, Any]]:
+    """Larger patches, so fewer tokens; `_check` passes over those that do not go with the other options."""
+    kind = {"tokens": "patch"} if options.tokens == "pixel" else {}
+    yield from ({**kind, "patch_size": larger} for larger in patch_sizes(image) if larger > token_side(options, image))
+
+
 def _card(options: Options, image: ImageSpec) -> Card:
     side = token_side(options, image)
     stem = "none"
@@ -171,7 +186,7 @@ SIZES = {
 }
 
 
-META: dict[str, Any] = {"check": _check, "card": _card, "family_of": _family,
+META: dict[str, Any] = {"check": _check, "card": _card, "family_of": _family, "smaller": _smaller,
                         "regularisers": ("dropout", "stochastic_depth"), "imports": ("vitbench.nn.token_transformer",)}
 
 
