@@ -123,13 +123,13 @@ def _figure(rows: list[dict[str, Any]], through: bool) -> Any:
     y = {"scale": alt.Scale(domain=[0.95 * min(known), 1.03 * max(known)], nice=False, zero=False),
          "axis": alt.Axis(title="mean distance, pixels", tickCount=5)}
     panels = [[_panel(label, alt.datum[by] == value, y, through).encode(**_series(rows, through)).properties(
-        width=250, height=200, title=alt.Title(", ".join(filter(None, (label, value))), fontWeight="normal"))
-        for value in values] for label in labels or [None]]
-    return alt.vconcat(*(alt.hconcat(*panel) for panel in panels), data=ROWS).resolve_scale(
+        width=250, height=200, title=alt.Title(f"{label}, {'share ' * through}{value}", fontWeight="normal"))
+        for value in values] for label in labels or ["no attention"]]
+    return alt.vconcat(*(alt.concat(*panel, columns=3) for panel in panels), data=ROWS).resolve_scale(
         color="shared", shape="shared", strokeDash="shared")
 
 
-def _panel(label: str | None, chosen: Any, y: dict[str, Any], through: bool) -> Any:
+def _panel(label: str, chosen: Any, y: dict[str, Any], through: bool) -> Any:
     """Heads of one model, and what stands beside them: even attention, and every receptive field."""
     x = alt.X("step:Q", scale=alt.Scale(type="sqrt"), axis=alt.Axis(title="step (root scale)", tickCount=5)) \
         if through else alt.X("train_images:O", scale=alt.Scale(paddingInner=0.5, paddingOuter=0.3),
@@ -159,9 +159,10 @@ def _series(rows: list[dict[str, Any]], through: bool) -> dict[str, Any]:
     legend = alt.Legend(orient="top", columns=4, labelLimit=320, symbolStrokeWidth=2,
                         **({"symbolType": "stroke"} if through else {"symbolSize": 90}))
     channels = {"color": alt.Color, "strokeDash": alt.StrokeDash, "shape": alt.Shape}
-    return {name: channel("series:N", legend=legend, scale=alt.Scale(domain=domain, range=found))
-            for (name, channel), found in zip(channels.items(), ranges, strict=True)
-            if name != "shape" or not through}  # points on so many lines would hide them
+    # Points on so many lines would hide them; dashes around the points of a legend would blur them.
+    return {name: channel("series:N", legend=legend if through or name != "strokeDash" else None,
+                          scale=alt.Scale(domain=domain, range=found))
+            for (name, channel), found in zip(channels.items(), ranges, strict=True) if name != "shape" or not through}
 
 
 def _shade(i: int, of: int) -> str:

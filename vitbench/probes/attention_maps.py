@@ -128,8 +128,9 @@ def _figure(cells: list[dict[str, Any]]) -> Any:
     place = {"x": alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
              "y": alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[1, 0])), **corner}
     both = [alt.Chart().transform_filter(chosen).mark_rect().encode(
-        color=alt.Color("value:Q", legend=None, scale=alt.Scale(range=hues, domain=[0, 1])), **place)
-        for chosen, hues in ((alt.datum.map == "image", ["black", "white"]), (alt.datum.map != "image", "heatmap"))]
+        color=alt.Color("value:Q", legend=None, scale=alt.Scale(domain=[0, 1], **hues)), **place)
+        for chosen, hues in ((alt.datum.map == "image", {"range": ["black", "white"]}),
+                             (alt.datum.map != "image", {"scheme": "viridis"}))]
     return alt.layer(*both, data=alt.NamedData(name="cells")).resolve_scale(color="independent").properties(
         width=THUMBNAIL, height=THUMBNAIL).facet(
         row=alt.Row("map:N", sort=titles, header=alt.Header(labelAngle=0, labelAlign="left", labelLimit=260)),

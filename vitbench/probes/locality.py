@@ -45,7 +45,7 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
         seen, radii = sight(trained, look.options.images), sorted(set(look.options.radii))
         for facts in of_gradient(seen, radii) if isinstance(seen, Gradient) else of_layers(seen or [], radii):
             first = before.setdefault((facts.get("layer"), facts["radius"]), facts["share_within"])
-            gained = None if None in (facts["share_within"], first) else facts["share_within"] - first
+            gained = None if None in (facts["share_within"], first) else round(facts["share_within"] - first, 9)
             yield {**facts, **named(run), "train_images": trained.record.data.train_images, "when": when,
                    "gained": gained}
 
