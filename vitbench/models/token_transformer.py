@@ -72,7 +72,7 @@ def levels_of(options: Options, image: ImageSpec) -> int:
 
 
 def _check(options: Options, image: ImageSpec) -> None:
-    for refused in (_heads, _tokens, _codes, _window, _rotary):
+    for refused in (_heads, _hidden, _tokens, _codes, _window, _rotary):
         refused(options, image)
 
 
@@ -83,6 +83,12 @@ def _heads(options: Options, _: ImageSpec) -> None:
                          f"The nearest that does is {_nearest(heads, options.num_heads)}")
 
 
+def _hidden(options: Options, _: ImageSpec) -> None:
+    if int(options.embed_dim * options.mlp_ratio) < 1:
+        raise ModelError(f"mlp_ratio: {options.mlp_ratio} of embed_dim {options.embed_dim} leaves a perceptron without "
+                         f"hidden numbers. The nearest that leaves one is {1 / options.embed_dim:.6g}")
+
+
 def _tokens(options: Options, image: ImageSpec) -> None:
     side = token_side(options, image)
     if options.tokens == "pixel" and options.patch_size is not None:
@@ -90,11 +96,11 @@ def _tokens(options: Options, image: ImageSpec) -> None:
                          "take tokens patch")
     if options.tokens == "patch" and side == 1:
         raise ModelError("patch_size: a patch of 1 pixel is written tokens: pixel; found 1")
-    check_patch_size(side, image)
     halved = [p for p in (2, 4, 8, 16, 32, 64) if image.size % p == 0 and (image.size // p)**2 >= 16]
     if options.tokens == "conv_stem" and side not in halved:
         raise ModelError(f"patch_size: with tokens conv_stem it is what pools of stride 2 leave, so one of "
                          f"{', '.join(map(str, halved))} at {image.size} pixels; found {side}")
+    check_patch_size(side, image)
 
 
 def _codes(options: Options, image: ImageSpec) -> None:

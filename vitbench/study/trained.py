@@ -72,6 +72,8 @@ def _from_weights(store: ResultStore, record: RunRecord, weights: bytes) -> Trai
         apart = logits_apart(module, store.logits_IC(record), CHECKED_IMAGES)
     except FileNotFoundError:
         return Trained(record, module, "kept weights; no logits are there to check them by")
+    except DamagedRecord as error:
+        raise NotTheRun(f"run {record.run_id}: {error}") from None
     if not apart <= allowed_apart(record):  # one that is no number, too
         raise NotTheRun(f"run {record.run_id}: its kept weights give other logits than it stored: they differ by "
                         f"{apart:.2g} of themselves")
