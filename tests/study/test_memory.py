@@ -78,9 +78,9 @@ def advice(counted: Footprint, allowed: int, measured: int | None = None) -> str
     known = {} if measured is None else {LARGE.key: Expected(1.0, measured)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "memory_limit_bytes", lambda: allowed)
-        with pytest.raises(TooLarge, match="not even one fits: ") as caught:
+        with pytest.raises(TooLarge, match="not even one fits; ") as caught:
             refuse_too_large([LARGE], resolved(PIXELS), {LARGE.label: counted}, known, workers=1)
-    return str(caught.value).rpartition("fits: ")[2]
+    return str(caught.value).rpartition("fits; ")[2]
 
 
 def test_where_not_even_one_fits_the_nearest_patches_and_batch_are_named() -> None:
@@ -92,10 +92,10 @@ def test_where_not_even_one_fits_the_nearest_patches_and_batch_are_named() -> No
 
     # What is proposed would fit three times; 16 tokens hold a fourth of what 64 do.
     assert advice(counted, 640_000_000) == \
-        f"with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / 3)} one would fit"
-    assert advice(counted, 450_000_000) == f"with batch_size: {batch(100e6 / 3)} one would fit"
+        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / 3)}"
+    assert advice(counted, 450_000_000) == f"one would with batch_size: {batch(100e6 / 3)}"
     assert advice(counted, 351_000_000) == "take a smaller model or batch_size"
     # What was measured tells how often.
     times = 700e6 / (fixed + 512 * counted.training_bytes)
     assert advice(counted, 640_000_000, 1_050_000_000) == \
-        f"with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / times)} one would fit"
+        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / times)}"

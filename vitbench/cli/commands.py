@@ -237,8 +237,9 @@ def _metrics(_: Path) -> Iterator[str]:
 def _probes(_: Path) -> Iterator[str]:
     for name in PROBES.names():
         meta = PROBES.get(name).meta
-        options = f"\toptions {' '.join(meta.options.model_fields)}" if meta.options.model_fields else ""
-        yield f"{name}\t{meta.statement}\tlooks at {', '.join(meta.looks_at)}{options}"
+        defaults = meta.options().model_dump(mode="json")
+        options = " ".join(f"{key}={json.dumps(value)}" for key, value in defaults.items())
+        yield f"{name}\t{meta.statement}\tlooks at {', '.join(meta.looks_at)}\t{options or 'no options'}"
 
 
 LISTS: dict[str, Callable[[Path], Iterator[str]]] = {"models": _models, "datasets": _datasets, "metrics": _metrics,

@@ -93,7 +93,7 @@ def print_cards(console: Console, cards: list[dict[str, Any]]) -> None:
 def _facts(card: dict[str, Any]) -> dict[str, str]:
     facts = {"parameters": card["parameters"], "MACs": card["macs"], "activations": card["activations"]}
     shown = {fact: f"{count:,}" for fact, count in facts.items()}
-    shown |= {f"option {key}": "by image size" if value is None else str(value)
+    shown |= {f"option {key}": "not set" if value is None else str(value)
               for key, value in card["options"].items()}
     return shown | {key.replace("_", " "): f"{value:,}" if type(value) is int else str(value)
                     for key, value in card["card"].items()}

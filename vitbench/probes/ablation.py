@@ -34,7 +34,8 @@ def ablation(look: Look) -> Measured:
         raise ProbeError(f"against: should be one of {', '.join(labels)}; found {first!r}.{nearest(first, labels)}")
     rows = [row for cell in found if cell.label != first for row in _row(cell, _same(found, cell, first))]
     if not rows:
-        raise ProbeError(f"against: no other model of the study has two seeds in common with {first!r}")
+        raise ProbeError("differences are paired by seed, and no other model of the study has two seeds or more in "
+                         f"common with {first!r}: run more seeds (vitbench run {look.study.name} seeds=6)")
     return Measured(COLUMNS, rows, _figure(rows, first), _summary(rows, first))
 
 

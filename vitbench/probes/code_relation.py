@@ -130,7 +130,8 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     return alt.Chart(ROWS).mark_line(point=alt.OverlayMarkDef(filled=True, size=40)).encode(
         x=alt.X("distance:Q", axis=alt.Axis(title="distance of two codes, steps of intensity", tickMinStep=1)),
-        y=alt.Y("mean(cosine):Q", axis=alt.Axis(title="cosine of their vectors, mean")),
+        y=alt.Y("mean(cosine):Q", axis=alt.Axis(title="cosine of their vectors, mean"),
+                scale=alt.Scale(domain=[-1, 1])),
         **by_kind("kind", kinds)).properties(width=WIDTH, height=280)
 
 

@@ -13,6 +13,7 @@ from vitbench.probes._figure import by_kind
 from vitbench.probes._logits import logits, right
 from vitbench.probes._tokens import token_side
 from vitbench.record import RunRecord
+from vitbench.report.palette import QUIET
 from vitbench.spec import Frozen
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Options(Frozen):
 def longer_sequences(look: Look) -> Measured:
     """Test accuracy of a study's runs on images with 0, 1, 2, ... tokens of border on every side."""
     rows = filled(COLUMNS, ({**row, **named(run)} for run in look.runs for row in _of_run(look, run)))
-    return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
+    chance = {1 / look.record(run).data.num_classes for run in look.runs}
+    return Measured(COLUMNS, rows, _figure(rows, max(chance)), _summary(rows, max(chance)))
 
 
 def bordered(images: "Tensor", border_pixels: int, black: "Tensor") -> "Tensor":
@@ -113,19 +115,20 @@ COLUMNS = (
     Column(name="remark", unit="", meaning="why an image of another size was refused"), *RUN)
 
 
-def _figure(rows: list[dict[str, Any]]) -> Any:
+def _figure(rows: list[dict[str, Any]], chance: float) -> Any:
     kinds = list(dict.fromkeys(row["kind"] for row in rows if row["accuracy"] is not None))
     shares = list(dict.fromkeys(row["share"] for row in rows))
-    return alt.Chart(ROWS).transform_filter("isValid(datum.accuracy)").mark_line(
+    y_axis = alt.Axis(title="test accuracy, mean over runs; dashed: chance")
+    lines = alt.Chart().transform_filter("isValid(datum.accuracy)").mark_line(
         point=alt.OverlayMarkDef(filled=True, size=40)).encode(
         x=alt.X("added:Q", axis=alt.Axis(title="empty border, tokens on each side", tickMinStep=1)),
-        y=alt.Y("mean(accuracy):Q", axis=alt.Axis(title="test accuracy, mean over runs"),
-                scale=alt.Scale(domain=[0, 1])),
-        row=alt.Row("share:N", sort=shares, header=alt.Header(labelExpr="'share ' + datum.value")),
-        **by_kind("kind", kinds)).properties(width=WIDTH, height=240)
+        y=alt.Y("mean(accuracy):Q", axis=y_axis, scale=alt.Scale(domain=[0, 1])), **by_kind("kind", kinds))
+    line = alt.Chart().mark_rule(color=QUIET, strokeDash=[4, 3]).encode(y=alt.datum(chance, axis=y_axis))
+    return alt.layer(line, lines, data=ROWS).properties(width=WIDTH, height=240).facet(
+        row=alt.Row("share:N", sort=shares, header=alt.Header(labelExpr="'share ' + datum.value")))
 
 
-def _summary(rows: list[dict[str, Any]]) -> str:
+def _summary(rows: list[dict[str, Any]], chance: float) -> str:
     grown = [row for row in rows if row["added"] and row["drop"] is not None]
     parts = []
     for kind in dict.fromkeys(row["kind"] for row in grown):
@@ -133,7 +136,9 @@ def _summary(rows: list[dict[str, Any]]) -> str:
         parts.append(f"{kind} {100 * float(np.mean(found)):.1f}")
     most = max((row["added"] for row in grown), default=0)
     text = (f"Points of test accuracy lost when 1 to {most} tokens of empty border are added on every side, mean: "
-            f"{'; '.join(parts)}." if parts else "No run takes a larger image.")
+            f"{'; '.join(parts)}. Chance is {100 * chance:.1f} %." if parts else "No run takes a larger image.")
+    if any(row["kind"].startswith("none") for row in grown):
+        text += " What a model without positions loses is not due to positions."
     for remark in dict.fromkeys(row["remark"] for row in rows if row["remark"]):
         kinds = dict.fromkeys(row["label"] for row in rows if row["remark"] == remark)
         text += f" Refused by {', '.join(kinds)}: {remark}."

@@ -53,7 +53,7 @@ def score_variance(look: Look) -> Measured:
     """The mechanism at every d_k, and beside it the layers of a study's runs, before and after training."""
     rows = filled(COLUMNS, (*_mechanism(look), *_runs(look)))
     return Measured(COLUMNS, rows, _figure([kind for kind in KINDS if any(row["kind"] == kind for row in rows)]),
-                    _summary(rows))
+                    _summary(rows) + _left_out(look))
 
 
 def _mechanism(look: Look) -> Iterator[dict[str, Any]]:
@@ -90,12 +90,10 @@ def _products(kind: str, width: int, options: Options) -> "Tensor":
 
 
 def _runs(look: Look) -> Iterator[dict[str, Any]]:
-    found = False
     for run in look.runs:
         options = look.record(run).spec.options
-        if options.get("normaliser", "softmax") != "softmax" or options.get("score", "scaled_dot") not in SCALES:
+        if not _is_product(options):
             continue
-        found = True
         for kind, of in ((UNTRAINED, look.untrained(run)), (TRAINED, look.trained(run))):
             images, _ = of.images("test", look.options.images)
             for number, (layer, given) in enumerate(layers(of.module.model, images)):
@@ -104,9 +102,18 @@ def _runs(look: Look) -> Iterator[dict[str, Any]]:
                 variance = float((query @ key.mT).double().var()) * width**(2 * SCALES[score])
                 yield {"kind": kind, "score": score, "d_k": width, "tokens": query.shape[-2], "variance": variance,
                        **of_weights(layer.weights(*given).detach()), "layer": number, **named(run)}
-    if look.runs and not found:
+    if look.runs and not any(_is_product(look.record(run).spec.options) for run in look.runs):
         raise ProbeError("none of these runs puts softmax over query-key products (normaliser: softmax, score: dot or "
                          "scaled_dot)")
+
+
+def _is_product(options: dict[str, Any]) -> bool:
+    return options.get("normaliser", "softmax") == "softmax" and options.get("score", "scaled_dot") in SCALES
+
+
+def _left_out(look: Look) -> str:
+    labels = dict.fromkeys(run.label for run in look.runs if not _is_product(look.record(run).spec.options))
+    return f" Left out, for they put no softmax over products: {', '.join(labels)}." if labels else ""
 
 
 COLUMNS = (
@@ -149,10 +156,11 @@ def _summary(rows: list[dict[str, Any]]) -> str:
         row, first = by[UNIT, score, last], by[UNIT, score, WIDTHS[0]]
         parts.append(f"{words} {row['variance']:.3g} (theory {row['theory']:g}), entropy {first['entropy']:.2f} of "
                      f"ln(tokens) at {WIDTHS[0]} and {row['entropy']:.2f} at {last}, gradient {first['gradient']:.2g} "
-                     f"and {row['gradient']:.2g} (median {row['gradient_median']:.1g})")
-    text = (f"Variance of products of unit queries and keys at d_k = {last}: {'; '.join(parts)}. A Linear layer of "
-            f"width 64 gives {by[DEFAULT, 'dot', 64]['variance']:.2g} at d_k = 64 as torch starts it, "
-            f"{by[XAVIER, 'dot', 64]['variance']:.2g} by Xavier.")
+                     f"and {row['gradient']:.2g}")
+    text = (f"Variance of products of unit queries and keys at d_k = {last}: {'; '.join(parts)}. Projections as they "
+            f"start are smaller: at d_k = 64 a Linear layer of width 64 gives "
+            f"{by[DEFAULT, 'dot', 64]['variance']:.2g}, scaled {by[DEFAULT, 'scaled_dot', 64]['variance']:.2g}; by "
+            f"Xavier {by[XAVIER, 'dot', 64]['variance']:.2g} and {by[XAVIER, 'scaled_dot', 64]['variance']:.2g}.")
     for kind in (UNTRAINED, TRAINED):
         found = [row for row in rows if row["kind"] == kind]
         if found:

@@ -60,9 +60,10 @@ def refuse_too_large(runs: Sequence[Run], resolved: Resolved, costs: Mapping[str
     def fits(run: Run, changed: Footprint) -> bool:
         return SHARED_BYTES + slack * (least_bytes(run, changed, resolved) - SHARED_BYTES) <= allowed
 
-    advice = f"--workers {fit} would fit" if fit else f"not even one fits: {_smaller(largest, counted, resolved, fits)}"
+    advice = f"--workers {fit} would fit" if fit else f"not even one fits; {_smaller(largest, counted, resolved, fits)}"
     source = "measured" if known else "at least"
-    raise TooLarge(f"{workers} runs at a time need {byte_text(at_once)} of memory, and {byte_text(allowed)} may be "
+    need = f"{workers} runs at a time need" if workers > 1 else "a run needs"
+    raise TooLarge(f"{need} {byte_text(at_once)} of memory, and {byte_text(allowed)} may be "
                    f"used; the largest is {largest.label} with batches of {largest.spec.recipe.batch_size}: "
                    f"{source} {byte_text(most)}. {advice}")
 
@@ -76,4 +77,4 @@ def _smaller(run: Run, counted: Footprint, resolved: Resolved, fits: Callable[[R
     options = nearest_that_fits(run, resolved, lambda changed: fits(run, changed))
     batch = bisect_right(range(1, run.spec.recipe.batch_size), False, key=too_large)
     found = [text for text in (options, f"batch_size: {batch}" if batch else None) if text]
-    return f"with {' or '.join(found)} one would fit" if found else "take a smaller model or batch_size"
+    return f"one would with {' or '.join(found)}" if found else "take a smaller model or batch_size"
