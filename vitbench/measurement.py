@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from vitbench.record import DamagedRecord, RunRecord, Sha256, sealed, unsealed
+from vitbench.record import DamagedRecord, RunRecord, Sha256, read_sealed, sealed
 from vitbench.spec import Frozen, sha256_json
 from vitbench.store import write_atomically
 
@@ -76,19 +76,7 @@ def write(path: Path, content: Measurement) -> None:
 def read(path: Path) -> Measurement:
     """What `path` holds. Raises FileNotFoundError, or DamagedRecord where it is not what was written by this name."""
     name = f"{PROBES_FOLDER}/{path.parent.name}/{path.name}"
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES)
-        unsealed(text, "measurement")
-        found = Measurement.model_validate_json(text)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise DamagedRecord(f"{name}: {error.strerror}") from None
-    except ValidationError:
-        raise DamagedRecord(f"{name} is no measurement of this version") from None
-    except DamagedRecord as error:
-        raise DamagedRecord(f"{name}: {error}") from None
+    found = read_sealed(path, name, Measurement, "measurement", MAX_BYTES)
     if (found.probe, found.key) != (path.parent.name, path.stem):
         raise DamagedRecord(f"{name} holds another measurement, {found.probe}/{found.key}")
     return found

@@ -1,12 +1,15 @@
 """Options of a plug-in: validated against its own schema, and what of them differs from its defaults."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from vitbench.registry import nearest
 from vitbench.spec import Frozen
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class BadOption(ValueError):
@@ -34,7 +37,22 @@ def validated(owner: str, schema: type[Frozen], preset: Mapping[str, Any],
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
+        if first["type"] == "too_short":
+            raise BadOption(f"{place}: {at_least(first)}; found {first['input']!r}") from None
+        misspelt = first["type"] == "literal_error" and isinstance(first["input"], str)
+        near = f".{nearest(first['input'], one_of(first))}" if misspelt else ""
         raise BadOption(f"{place}: {first['msg'].removeprefix('Value error, ').removeprefix('Input ')}; "
-                        f"found {first['input']!r}") from None
+                        f"found {first['input']!r}{near}") from None
     own = before.model_dump(mode="json")
     return full, {key: value for key, value in full.model_dump(mode="json").items() if value != own[key]}
+
+
+def one_of(error: "ErrorDetails") -> list[str]:
+    """The allowed values of pydantic's literal_error."""
+    return [part.strip("' ") for part in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+
+
+def at_least(error: "ErrorDetails") -> str:
+    """How many entries a list should have, of pydantic's too_short."""
+    least = error["ctx"]["min_length"]
+    return f"should have at least {'one entry' if least == 1 else f'{least} entries'}"

@@ -2,7 +2,8 @@
 
 import base64
 import json
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from vitbench.spec import Frozen, RunSpec, canonical_json, sha256_json
 
 SCHEMA = 1
 Outcome = Literal["done", "diverged", "failed"]
+Content = TypeVar("Content", bound=Frozen)
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Column = tuple[float | None, ...]
 # Messages may quote file names that are not UTF-8, which JSON cannot hold.
@@ -46,6 +48,24 @@ def unsealed(text: bytes, what: str) -> dict[str, Any]:
     if claimed != found:
         raise DamagedRecord("its content hash does not match its content")
     return content
+
+
+def read_sealed(path: Path, name: str, of: type[Content], what: str, max_bytes: int) -> Content:
+    """What `sealed` wrote to `path`. Raises FileNotFoundError, or DamagedRecord, which calls the file `name`, where it
+    is not whole."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(max_bytes)
+        unsealed(text, what)
+        return of.model_validate_json(text)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DamagedRecord(f"{name}: {error.strerror}") from None
+    except ValidationError:
+        raise DamagedRecord(f"{name} is no {what} of this version") from None
+    except DamagedRecord as error:
+        raise DamagedRecord(f"{name}: {error}") from None
 
 
 class Data(Frozen):

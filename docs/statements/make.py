@@ -5,7 +5,6 @@
 Below each command `vitbench probe ... --figure FILE` stands the figure, and below it, quoted, what the probe found.
 """
 
-import json
 import re
 import shlex
 import subprocess
@@ -25,8 +24,9 @@ def pages() -> list[Path]:
 
 def made(command: str) -> str:
     """The sentence of a probe, quoted; draws its figure."""
-    told = subprocess.run([*shlex.split(command), "--format", "json"], stdout=subprocess.PIPE, text=True, check=True)
-    summary: str = json.loads(told.stdout)["summary"]
+    told = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, text=True, check=True)
+    # The first line below the table.
+    summary = next(line.removeprefix("- ") for line in told.stdout.splitlines() if line.startswith("- "))
     return "".join(f"> {line}\n" for line in textwrap.wrap(summary, 118, break_on_hyphens=False))
 
 

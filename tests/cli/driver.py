@@ -17,7 +17,7 @@ seeds: 2
 budgets: [{steps: 5}]
 recipe: {batch_size: 32}
 """
-SLOW = {"models": "[convnet:m]", "fractions": "[1]", "seeds": "4", "budgets": "[{steps: 100000}]"}
+SLOW = {"models": "[convnet:m]", "fractions": "[1]", "seeds": "4", "budgets": "[{steps: 10000}]"}
 
 
 def write_study(folder: Path, text: str = STUDY, name: str = "tiny") -> Path:

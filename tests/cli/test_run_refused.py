@@ -1,11 +1,14 @@
 """What `vitbench run` refuses before it trains, and runs that fail."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.driver import STUDY, vitbench, write_study
+from tests.cli.driver import STUDY, interrupt, start, until, vitbench, write_study
 from tests.requirements import require_dataset
+from vitbench.study.slow import LONGEST_SECONDS
 
 BROKEN_IN_TRAINING = """\
 from vitbench.models import MODELS, ModelMeta
@@ -84,6 +87,56 @@ def test_runs_that_do_not_fit_into_memory_are_refused_before_training(tmp_path: 
     assert ended.returncode == 2
     assert "1 runs at a time need 2" in ended.stderr  # 206 GB for weights, gradients and averages
     assert "not even one fits: take a smaller model or batch_size" in ended.stderr
+
+
+def test_attention_that_does_not_fit_into_memory_is_refused_with_what_would(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    # The additive score of 64 pixels holds 64 x 64 x 512 numbers in each of 16 blocks.
+    wide = "models=[{name: token_transformer, size: s, tokens: pixel, score: additive, embed_dim: 512, depth: 16}]"
+    ended = vitbench("run", "tiny.yaml", wide, "fractions=[1]", "recipe.batch_size=1024", "--workers", 1, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert re.search(r"the largest is token_transformer:s with batches of 1024: at least \d{3}\.\d GB\. not even one "
+                     r"fits: with (tokens: patch, patch_size: 2 or )?batch_size: \d+ one would fit$", ended.stderr)
+
+
+def test_a_run_that_no_core_could_end_within_the_limit_is_refused_before_training(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "models=[{name: token_transformer, size: xl, tokens: pixel}]",
+                     "budgets=[{steps: 1000000}]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "error: a run of token_transformer:xl (share 0.1, steps:1000000) would take at least " in ended.stderr
+    assert "a run may take 4 h 00 min. By a rough estimate steps: " in ended.stderr
+    assert ended.stderr.endswith("would fit; --allow-slow runs it all the same\n")
+    assert not list(tmp_path.glob("results/tiny/runs/*"))
+
+
+def test_a_run_that_might_be_slow_is_measured_and_refused_with_what_was_found(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    ended = vitbench("run", "tiny.yaml", "models=[linear]", "fractions=[0.1]", "seeds=1",
+                     "budgets=[{steps: 10000000000}]", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "measuring linear, whose runs may be long" in ended.stdout
+    assert "as measured here; a run may take 4 h 00 min. steps: " in ended.stderr
+    planned = vitbench("plan", "tiny.yaml", "models=[linear]", "fractions=[0.1]", "seeds=1",
+                       "budgets=[{steps: 10000000000}]", "--json", "--workers", 1, cwd=tmp_path)
+    assert planned.returncode == 2
+    assert json.loads(planned.stdout)["too_slow"] in planned.stderr
+
+
+def test_a_slow_run_starts_where_that_is_allowed(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    process = start("run", "tiny.yaml", "models=[{name: token_transformer, size: xl, tokens: pixel}]", "seeds=1",
+                    "fractions=[0.1]", "budgets=[{steps: 1000000}]", "--allow-slow", cwd=tmp_path)
+    until(lambda: list(tmp_path.glob("results/tiny/live/*.json")))
+    out, _ = interrupt(process)
+    assert process.returncode == 130
+    assert "would fit (--allow-slow)" in out
+    assert "measuring" not in out
+
+
+def test_the_help_tells_the_limit() -> None:
+    assert "4 hours" in " ".join(vitbench("run", "--help", cwd=Path()).stdout.split())
+    assert LONGEST_SECONDS == 4 * 3600
 
 
 def test_a_budget_that_buys_no_step_is_refused_before_training(tmp_path: Path) -> None:

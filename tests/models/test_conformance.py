@@ -1,6 +1,7 @@
 """Every model of the registry, and what the families promise each other."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -155,3 +156,16 @@ def test_a_plug_in_that_gives_no_logits_is_refused_before_it_trains(
 def test_the_check_before_training_counts_like_the_run(name: str, size: str | None) -> None:
     image = ImageSpec(8, 1)
     assert checked_cost(name, size, {}, image, 10) == cost.count(lambda: build(name, size, {}, image, 10), image)
+
+
+@pytest.mark.parametrize(("name", "options", "changes"), [
+    ("token_transformer", {}, [{"patch_size": 7}]),
+    ("token_transformer", {"tokens": "pixel"},
+     [{"tokens": "patch", "patch_size": patch} for patch in (2, 4, 7)]),
+    ("hybrid", {"patch_size": 2}, [{"patch_size": 4}, {"patch_size": 7}]),
+    ("convnet", {}, []),
+])
+def test_what_costs_less_is_proposed_nearest_first(name: str, options: dict[str, Any],
+                                                   changes: list[dict[str, Any]]) -> None:
+    full, _ = resolve(name, "s", options)
+    assert list(MODELS.get(name).meta.smaller(full, ImageSpec(28, 1))) == changes

@@ -84,6 +84,24 @@ def test_an_image_that_tokens_do_not_cover_is_refused() -> None:
         made()(images(1, 10, 8))
 
 
+@pytest.mark.parametrize("options", [{}, {"tokens": "conv_stem"}], ids=str)
+@pytest.mark.parametrize(("sizes", "said"), [
+    ([[8, 8], [-2, 4]], "1 x 1 to 8 x 8 pixels, .* found -2 x 4"), ([[8, 8], [8, 10]], "found 8 x 10"),
+    ([[8, 8], [0, 4]], "found 0 x 4"), ([[8, 8]], "2 x 2; found 1 x 2"), ([8, 4], "found 2 of"),
+    ([[8.0, 8.0], [4.0, 4.0]], "whole numbers, .*float32")])
+def test_sizes_that_are_not_those_of_a_batch_are_refused(options: dict, sizes: list, said: str) -> None:
+    with pytest.raises(CannotTake, match=said):
+        made(**options)(images(2, 8, 8), torch.tensor(sizes))
+
+
+@pytest.mark.parametrize(("shapes", "said"), [
+    ([], "found none"), ([(8, 8)], r"found \(8, 8\)"), ([(3, 8, 8), (1, 4, 4)], "the same channels"),
+    ([(3, 8, 8), (3, 0, 4)], r"\(3, 0, 4\)")])
+def test_images_that_make_no_batch_are_not_padded(shapes: list[tuple[int, ...]], said: str) -> None:
+    with pytest.raises(CannotTake, match=said):
+        padded([torch.zeros(shape) for shape in shapes])
+
+
 # Tokens
 
 def test_an_image_of_5_x_10_rgb_pixels_is_50_vectors_of_length_3() -> None:
@@ -251,7 +269,9 @@ def test_any_options_train_or_are_refused_with_a_reason(options: dict) -> None:
      "have 2. The nearest that fits is 16"),
     ({"embed_dim": 2, "num_heads": 1, "positions": "sinusoidal_2d"}, "embed_dim: sinusoidal_2d positions need 4"),
     ({"num_heads": 3}, "num_heads: should divide embed_dim 64; found 3. The nearest that does is 2"),
-    ({"normaliser": "softmx"}, "normaliser: .*found 'softmx'"),
+    ({"normaliser": "softmx"}, "normaliser: .*found 'softmx'. Did you mean 'softmax'?"),
+    ({"mlp_ratio": 0.015}, "mlp_ratio: 0.015 of embed_dim 64 leaves .*The nearest that leaves one is 0.015625"),
+    ({"tokens": "conv_stem", "patch_size": 8}, "patch_size: with tokens conv_stem .*one of 2 at 8 pixels; found 8"),
     ({"dropout": 1.0}, "dropout: .*less than 1; found 1"),
     ({"norm_plac": "pre"}, "norm_plac: .*no such option.*Did you mean 'norm_place'"),
 ])

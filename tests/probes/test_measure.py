@@ -70,6 +70,21 @@ def test_the_same_question_gives_the_same_bytes_and_another_key_another_file(
     assert found[2].rows[0]["x"] == pytest.approx(2 * found[0].rows[0]["x"], rel=1e-5)
 
 
+def test_an_answer_that_is_read_again_has_its_figure(
+        add: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(drawn)
+    asked = Question("made", {}, tmp_path)
+
+    def killed(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vitbench.probes._measure.drawing", killed)
+        with pytest.raises(KeyboardInterrupt):
+            measure(asked)
+    assert asked.answered() is None
+
+
 def test_what_decides_the_numbers_decides_the_key() -> None:
     keys = {measurement.key_of(*given) for given in (
         (1, {}, [], None), (2, {}, [], None), (1, {"a": 1}, [], None), (1, {}, ["r"], None), (1, {}, [], "f" * 64))}

@@ -1,10 +1,14 @@
 """Studies that do not fit into memory are refused before they start."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.report.factory import resolved, study
-from vitbench.cost import ModelCost
+from vitbench.cost import Footprint
 from vitbench.expansion import expand
+from vitbench.models import checked_footprint
+from vitbench.spec import ImageSpec
 from vitbench.study import memory
 from vitbench.study.forecast import Expected
 from vitbench.study.memory import TooLarge, least_bytes, refuse_too_large
@@ -12,7 +16,9 @@ from vitbench.study.memory import TooLarge, least_bytes, refuse_too_large
 OF = study(models=["convnet:xs", "mlp:s"], fractions=[0.1])
 FACTS = resolved(OF)
 RUNS = expand(OF, FACTS)
-COSTS = {"convnet:xs": ModelCost(params=100_000_000, macs=1, activations=5_000_000), "mlp:s": ModelCost(10, 1, 10)}
+COSTS = {"convnet:xs": Footprint(params=100_000_000, macs=1, activations=1, training_bytes=10_000_000,
+                                 evaluation_bytes=1_000_000),
+         "mlp:s": Footprint(10, 1, 10, 20, 20)}
 
 
 @pytest.fixture(autouse=True)
@@ -21,17 +27,23 @@ def _six_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_limit_bytes", lambda: None)
 
 
-def test_the_least_is_images_weights_gradients_averages_and_half_the_activations() -> None:
+def test_the_least_is_images_weights_gradients_averages_and_what_a_batch_holds() -> None:
     found = least_bytes(RUNS[0], COSTS["convnet:xs"], FACTS)  # adamw, batches of 64
     images = 145 + 360  # a tenth of digits, and all test images, of 8 x 8 bytes
-    assert found == 350_000_000 + images * 64 + 4 * 4 * 100_000_000 + 4 * 5_000_000 * 64 // 2
+    assert found == 350_000_000 + images * 64 + 4 * 4 * 100_000_000 + 64 * 10_000_000
 
 
 def test_the_least_knows_small_shares_and_narrow_numbers() -> None:
     of = study(models=["convnet:xs"], images_per_class=[2], fractions=None, recipe={"precision": "bf16"})
     (run, *_) = expand(of, resolved(of))
     found = least_bytes(run, COSTS["convnet:xs"], resolved(of))
-    assert found == 350_000_000 + 380 * 64 + 4 * 4 * 100_000_000 + 2 * 5_000_000 * 20 // 2  # batches of all twenty
+    assert found == 350_000_000 + 380 * 64 + 4 * 4 * 100_000_000 + 20 * 10_000_000 // 2  # batches of all twenty
+
+
+def test_an_evaluation_may_hold_more_than_a_step() -> None:
+    large = replace(COSTS["convnet:xs"], evaluation_bytes=20_000_000)
+    found = least_bytes(RUNS[0], large, FACTS)
+    assert found - least_bytes(RUNS[0], COSTS["convnet:xs"], FACTS) == 128 * 20_000_000 - 64 * 10_000_000
 
 
 def test_what_fits_is_let_through() -> None:
@@ -54,3 +66,36 @@ def test_what_was_measured_counts_more_than_the_estimate() -> None:
     measured = {run.key: Expected(1.0, 5_000_000_000) for run in RUNS}
     with pytest.raises(TooLarge, match=r"measured 5\.0 GB"):
         refuse_too_large(RUNS, FACTS, COSTS, measured, workers=2)
+
+
+PIXELS = study(models=[{"name": "token_transformer", "size": "s", "tokens": "pixel"}], fractions=[1], seeds=1,
+               recipe={"batch_size": 512})
+(LARGE,) = expand(PIXELS, resolved(PIXELS))
+
+
+def advice(counted: Footprint, allowed: int, measured: int | None = None) -> str:
+    """What is proposed where pixels of digits in batches of 512 may use `allowed` bytes."""
+    known = {} if measured is None else {LARGE.key: Expected(1.0, measured)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "memory_limit_bytes", lambda: allowed)
+        with pytest.raises(TooLarge, match="not even one fits: ") as caught:
+            refuse_too_large([LARGE], resolved(PIXELS), {LARGE.label: counted}, known, workers=1)
+    return str(caught.value).rpartition("fits: ")[2]
+
+
+def test_where_not_even_one_fits_the_nearest_patches_and_batch_are_named() -> None:
+    counted = checked_footprint("token_transformer", "s", {"tokens": "pixel"}, ImageSpec(8, 1), 10)
+    fixed = (1437 + 360) * 64 + 16 * counted.params
+
+    def batch(room: float) -> int:
+        return int((room - fixed) // counted.training_bytes)
+
+    # What is proposed would fit three times; 16 tokens hold a fourth of what 64 do.
+    assert advice(counted, 640_000_000) == \
+        f"with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / 3)} one would fit"
+    assert advice(counted, 450_000_000) == f"with batch_size: {batch(100e6 / 3)} one would fit"
+    assert advice(counted, 351_000_000) == "take a smaller model or batch_size"
+    # What was measured tells how often.
+    times = 700e6 / (fixed + 512 * counted.training_bytes)
+    assert advice(counted, 640_000_000, 1_050_000_000) == \
+        f"with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / times)} one would fit"

@@ -23,6 +23,8 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Runs at a time; defaul
 RunsPerDevice = Annotated[int, typer.Option(min=1, help="Runs at a time on each CUDA device.")]
 AllowPlugins = Annotated[bool, typer.Option("--allow-plugins", help="Run plug-in files from outside the study's own "
                                             "folder.")]
+AllowSlow = Annotated[bool, typer.Option("--allow-slow", help="Do runs that take longer than the limit for one run, "
+                                         "4 hours.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", exists=True, file_okay=False,
                                               help="Folder with the files of the dataset.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the last lines.")]
@@ -59,14 +61,14 @@ def run(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an option
         max_failures: Annotated[int | None, typer.Option(min=1, help="Stop when this many runs failed.")] = None,
         retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
         data_dir: DataDir = None,
-        allow_plugins: AllowPlugins = False,
+        allow_slow: AllowSlow = False, allow_plugins: AllowPlugins = False,
         quiet: Quiet = False) -> None:
     """Do the runs that a study lacks, then show its table."""
     from vitbench.cli.commands import run_study
     from vitbench.study.drive import Options
 
     use_data_dir(data_dir)
-    options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed)
+    options = Options(workers, runs_per_device, seconds(time_limit), max_failures, retry_failed, allow_slow)
     raise typer.Exit(run_study(study, results, overrides or [], only, options,
                                allow_plugins=allow_plugins, quiet=quiet))
 
@@ -79,15 +81,17 @@ def plan(study: StudyArgument,  # noqa: PLR0913, PLR0917 - one argument an optio
                                              "each kind of run.")] = False,
          deviation: Annotated[float | None, typer.Option(min=0, max=1, help="Deviation over seeds of a paired "
                                                          "difference of test accuracy, as a share: 0.015.")] = None,
-         data_dir: DataDir = None, allow_plugins: AllowPlugins = False,
+         data_dir: DataDir = None, allow_slow: AllowSlow = False, allow_plugins: AllowPlugins = False,
          as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Show what a study will take: runs to do, seconds, memory, and which differences its seeds can show."""
     from vitbench.cli.plan import plan_study, show_plan
+    from vitbench.study.drive import Options
 
     use_data_dir(data_dir)
-    folder, found = plan_study(study, results, overrides or [], workers=workers, runs_per_device=runs_per_device,
-                               probe=probe, deviation=deviation, allow_plugins=allow_plugins)
-    show_plan(folder, found, as_json=as_json, quiet=quiet)
+    options = Options(workers, runs_per_device, allow_slow=allow_slow)
+    folder, found = plan_study(study, results, overrides or [], options, probe=probe, deviation=deviation,
+                               allow_plugins=allow_plugins)
+    show_plan(folder, found, as_json=as_json, quiet=quiet, allow_slow=allow_slow)
 
 
 @app.command()

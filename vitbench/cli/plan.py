@@ -13,32 +13,44 @@ from vitbench.cli.show import grid_of
 from vitbench.config import find, load
 from vitbench.stats.intervals import FEW_SEEDS
 from vitbench.store import ResultStore
+from vitbench.study.drive import Options
 from vitbench.study.folder import StudyFolder
 from vitbench.study.meaning import resolved
 from vitbench.study.memory import allowed_bytes
 from vitbench.study.plan import ModelPlan, Plan, plan, planned_placement
 from vitbench.study.resolution import LEAST_PAIRS
+from vitbench.study.slow import TooSlow
 from vitbench.units import byte_text, duration
 
 
-def plan_study(study: str, results: Path, overrides: list[str], *, workers: int | None, runs_per_device: int,
-               probe: bool, deviation: float | None, allow_plugins: bool) -> tuple[StudyFolder, Plan]:
+def plan_study(study: str, results: Path, overrides: list[str], options: Options, *, probe: bool,
+               deviation: float | None, allow_plugins: bool) -> tuple[StudyFolder, Plan]:
     """From the study file, the results folder and the cost file; with `probe` a few steps are run first."""
     loaded = load(find(study, results), overrides)
     if probe:
         refuse_strange_plugins(loaded, results, allow_plugins)
     meaning, names = resolved(loaded, import_plugins=probe)
     folder = StudyFolder(loaded.name, meaning, names, ResultStore(results / loaded.name))
-    placement = planned_placement(folder, workers=workers, runs_per_device=runs_per_device)
+    placement = planned_placement(folder, workers=options.workers, runs_per_device=options.runs_per_device)
     if probe:
         from vitbench.study.measure import measure_missing
 
-        measure_missing(folder, placement, loaded.plugin_files(), lambda line: print(line, file=sys.stderr))
+        measure_missing(folder, placement, tuple(loaded.plugin_files().values()),
+                        lambda line: print(line, file=sys.stderr), allow_slow=options.allow_slow)
     return folder, plan(folder, placement, deviation=deviation)
 
 
-def show_plan(folder: StudyFolder, found: Plan, *, as_json: bool, quiet: bool) -> None:
-    """Tables and sentences for people, only these where `quiet`; or one JSON object."""
+def show_plan(folder: StudyFolder, found: Plan, *, as_json: bool, quiet: bool, allow_slow: bool) -> None:
+    """Tables and sentences for people, only these where `quiet`; or one JSON object. Raises TooSlow, when all is shown,
+    unless that is allowed."""
+    _show(folder, found, as_json=as_json, quiet=quiet)
+    if found.too_slow and not allow_slow:
+        raise TooSlow(found.too_slow)
+    if found.too_slow and not as_json:
+        output().print(found.too_slow)
+
+
+def _show(folder: StudyFolder, found: Plan, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         models = {model.label: _counts(model) for model in found.models}
         print(json.dumps(asdict(found) | {"models": models, "totals": _counts(found.totals)}, indent=1,

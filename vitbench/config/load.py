@@ -14,6 +14,7 @@ from vitbench.config.controls import Control, Crossed, StreamChanges
 from vitbench.config.schema import BudgetEntry, FitRule, Study
 from vitbench.config.strict_yaml import YamlRefused, parse, read_text
 from vitbench.config.tuning import Range, Tuning
+from vitbench.options import at_least, one_of
 from vitbench.registry import PluginError, Registry, nearest, plugin_sha256
 from vitbench.spec import DataVariant, Recipe
 
@@ -156,13 +157,11 @@ def mistake(error: "ErrorDetails", within: tuple[int | str, ...] = ()) -> Mistak
         allowed = list(_MODEL_AT.get(owner, Study).model_fields)
         return Mistake(dotted(place), f"unknown key; allowed: {', '.join(allowed)}.{nearest(place[-1], allowed)}")
     if error["type"] == "too_short":
-        least = error["ctx"]["min_length"]
-        entries = "one entry" if least == 1 else f"{least} entries"
-        return Mistake(dotted(place), f"should have at least {entries}{found}")
+        return Mistake(dotted(place), f"{at_least(error)}{found}")
     if error["type"] == "missing":
         return Mistake(dotted(place), "missing" + ("; every study needs it" if len(place) == 1 else ""))
     if error["type"] == "literal_error":
-        allowed = [part.strip("' ") for part in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        allowed = one_of(error)
         near = nearest(error["input"], allowed)
         return Mistake(dotted(place), f"should be one of: {', '.join(allowed)}{found}.{near}")
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")

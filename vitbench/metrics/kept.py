@@ -7,10 +7,8 @@ one that was moved away meanwhile takes its metrics along.
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from vitbench.metrics.registry import Value
-from vitbench.record import DamagedRecord, Failure, RunRecord, Sha256, sealed, unsealed
+from vitbench.record import DamagedRecord, Failure, RunRecord, Sha256, read_sealed, sealed
 from vitbench.spec import Frozen
 from vitbench.store import write_atomically
 
@@ -48,19 +46,7 @@ def read(path: Path, ended: RunRecord | Failure) -> MetricValue:
     """What `path` holds. Raises FileNotFoundError, or DamagedRecord where it is not whole or is not of the
     predictions that the run's record names."""
     name = f"{METRICS_FOLDER}/{path.name}"
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES)
-        unsealed(text, "metric")
-        found = MetricValue.model_validate_json(text)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise DamagedRecord(f"{name}: {error.strerror}") from None
-    except ValidationError:
-        raise DamagedRecord(f"{name} is no metric of this version") from None
-    except DamagedRecord as error:
-        raise DamagedRecord(f"{name}: {error}") from None
+    found = read_sealed(path, name, MetricValue, "metric", MAX_BYTES)
     if found.name != path.stem:
         raise DamagedRecord(f"{name} holds the metric {found.name!r}")
     if isinstance(ended, Failure) or found.predictions_sha256 != ended.predictions_sha256:

@@ -1,11 +1,12 @@
 """Models: one light entry a file; torch is imported only when one is built."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from vitbench import cost
-from vitbench.cost import ModelCost
+from vitbench.cost import Footprint, ModelCost
 from vitbench.options import BadOption, NoOptions, validated
 from vitbench.registry import PluginError, Registry, UnknownName, nearest
 from vitbench.spec import Frozen, ImageSpec
@@ -32,6 +33,11 @@ def _no_parts(_options: Any, _image: ImageSpec) -> Card:
     return {}
 
 
+def _nothing_smaller(_options: Any, _image: ImageSpec) -> Iterable[Mapping[str, Any]]:
+    """For models that cannot say what would cost less."""
+    return ()
+
+
 @dataclass(frozen=True)
 class ModelMeta:
     """What is known about a model without building it.
@@ -39,7 +45,8 @@ class ModelMeta:
     `sizes` maps xs..xl to option values; `check` raises ModelError where the options do not fit the images;
     `card` gives what protocol rule 8 asks for: stem, stride, patch, tokens, normalisation. `family_of` tells the
     family where options change it. `regularisers` names the options that are off at 0 and in regime `none`.
-    `imports` are modules that building it imports: workers share one import.
+    `smaller` gives changes of options that cost less time and memory, nearest first: what a refusal proposes. `imports`
+    are modules that building it imports: workers share one import.
     """
 
     family: Family
@@ -50,6 +57,7 @@ class ModelMeta:
     card: Callable[[Any, ImageSpec], Card] = _no_parts
     family_of: Callable[[Any], Family] | None = None
     regularisers: tuple[str, ...] = ()
+    smaller: Callable[[Any, ImageSpec], Iterable[Mapping[str, Any]]] = _nothing_smaller
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -94,9 +102,14 @@ def default_patch_size(image: ImageSpec) -> int:
     return next((p for p in (8, 4, 2) if image.size % p == 0 and (image.size // p) ** 2 >= 49), 2)
 
 
+def patch_sizes(image: ImageSpec) -> list[int]:
+    """Those that cover the image with 16 tokens or more."""
+    return [p for p in range(1, image.size + 1) if image.size % p == 0 and (image.size // p) ** 2 >= LEAST_TOKENS]
+
+
 def check_patch_size(patch: int, image: ImageSpec) -> None:
     """Raise ModelError, naming the fitting ones, where patches do not cover the image or are fewer than 16."""
-    fitting = [p for p in range(1, image.size + 1) if image.size % p == 0 and (image.size // p) ** 2 >= LEAST_TOKENS]
+    fitting = patch_sizes(image)
     if patch not in fitting:
         raise ModelError(f"patch_size: should be one of {', '.join(map(str, fitting))} at {image.size} pixels "
                          f"({LEAST_TOKENS} tokens at least); found {patch}")
@@ -121,17 +134,34 @@ def checked_cost(name: str, size: str | None, options: Mapping[str, Any], image:
     Runs it on the meta device: no memory, no arithmetic, no draw of weights. Raises ModelError with the shape that
     was found and the one that was wanted, or with the reason why the model cannot be built or run.
     """
+    with _on_meta(name, size, options, image, num_classes) as model:
+        return cost.count(lambda: model, image)
+
+
+def checked_footprint(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec,
+                      num_classes: int) -> Footprint:
+    """The same with the memory that an image takes. Raises ModelError."""
+    with _on_meta(name, size, options, image, num_classes) as model:
+        return cost.footprint(model, image)
+
+
+@contextmanager
+def _on_meta(name: str, size: str | None, options: Mapping[str, Any], image: ImageSpec,
+             num_classes: int) -> "Iterator[nn.Module]":
+    """The model, checked; what fails inside is a ModelError, too."""
     import torch
 
     try:
-        with torch.device("meta"), torch.random.fork_rng(devices=[]), torch.no_grad():
-            model = build(name, size, options, image, num_classes)
-            for mode in ("training", "evaluation"):
-                images = torch.empty(2, image.channels, image.size, image.size)
-                _refuse_other_shapes(f"{name!r} in {mode}", model.train(mode == "training")(images), (2, num_classes))
+        with torch.random.fork_rng(devices=[]):
+            with torch.device("meta"), torch.no_grad():
+                model = build(name, size, options, image, num_classes)
+                for mode in ("training", "evaluation"):
+                    images = torch.empty(2, image.channels, image.size, image.size)
+                    logits = model.train(mode == "training")(images)
+                    _refuse_other_shapes(f"{name!r} in {mode}", logits, (2, num_classes))
             if not any(p.requires_grad for p in model.parameters()):
                 raise ModelError(f"name: {name!r} has no parameters to train")
-            return cost.count(lambda: model, image)
+            yield model
     except (ModelError, UnknownName):
         raise
     except Exception as error:

@@ -4,7 +4,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from vitbench.models import check_patch_size, default_patch_size
+from vitbench.models import Card, check_patch_size, default_patch_size
 from vitbench.spec import ImageSpec
 
 PatchSize = Annotated[int, Field(ge=1, le=64)] | None  # None: 16 tokens or more, see `default_patch_size`
@@ -31,3 +31,9 @@ def tokens_a_side(options: Patched, image: ImageSpec) -> int:
 def check(options: Patched, image: ImageSpec) -> None:
     """Raise ModelError where the patches do not fit the image."""
     check_patch_size(patch_size(options, image), image)
+
+
+def card(options: Patched, image: ImageSpec) -> Card:
+    """Patches are embedded as they are; every block normalises by LayerNorm."""
+    return {"stem": "none", "patch": patch_size(options, image), "tokens": tokens_a_side(options, image) ** 2,
+            "normalisation": "LayerNorm"}

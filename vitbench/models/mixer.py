@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, ModelMeta, _patches
-from vitbench.models._patches import PatchSize, patch_size, tokens_a_side
+from vitbench.models import MODELS, Card, ModelMeta
+from vitbench.models._patches import PatchSize, card, check, patch_size
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ class Options(Frozen):
 
 
 def _card(options: Options, image: ImageSpec) -> Card:
-    return {"stem": "none", "patch": patch_size(options, image), "tokens": tokens_a_side(options, image) ** 2,
-            "normalisation": "LayerNorm", "timm": metadata.version("timm")}
+    return {**card(options, image), "timm": metadata.version("timm")}
 
 
 SIZES = {
@@ -35,7 +34,7 @@ SIZES = {
 }
 
 
-@MODELS.add("mixer", ModelMeta("control", options=Options, sizes=SIZES, check=_patches.check, card=_card,
+@MODELS.add("mixer", ModelMeta("control", options=Options, sizes=SIZES, check=check, card=_card,
                                imports=("vitbench.nn.mixer",)))
 def mixer(image: ImageSpec, num_classes: int, options: Options) -> "nn.Module":
     """MLP-Mixer; within 15 % of `token_transformer`'s parameters at 28 x 28 x 1, size by size."""

@@ -1,11 +1,20 @@
 """Self-attention on pixels, patches or features as a sequence of vectors; every mechanism is an option."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, Family, ModelError, ModelMeta, check_patch_size, default_patch_size
+from vitbench.models import (
+    MODELS,
+    Card,
+    Family,
+    ModelError,
+    ModelMeta,
+    check_patch_size,
+    default_patch_size,
+    patch_sizes,
+)
 from vitbench.spec import Frozen, ImageSpec
 from vitbench.units import byte_text
 
@@ -63,7 +72,7 @@ def levels_of(options: Options, image: ImageSpec) -> int:
 
 
 def _check(options: Options, image: ImageSpec) -> None:
-    for refused in (_heads, _tokens, _codes, _window, _rotary):
+    for refused in (_heads, _hidden, _tokens, _codes, _window, _rotary):
         refused(options, image)
 
 
@@ -74,6 +83,12 @@ def _heads(options: Options, _: ImageSpec) -> None:
                          f"The nearest that does is {_nearest(heads, options.num_heads)}")
 
 
+def _hidden(options: Options, _: ImageSpec) -> None:
+    if int(options.embed_dim * options.mlp_ratio) < 1:
+        raise ModelError(f"mlp_ratio: {options.mlp_ratio} of embed_dim {options.embed_dim} leaves a perceptron without "
+                         f"hidden numbers. The nearest that leaves one is {1 / options.embed_dim:.6g}")
+
+
 def _tokens(options: Options, image: ImageSpec) -> None:
     side = token_side(options, image)
     if options.tokens == "pixel" and options.patch_size is not None:
@@ -81,11 +96,11 @@ def _tokens(options: Options, image: ImageSpec) -> None:
                          "take tokens patch")
     if options.tokens == "patch" and side == 1:
         raise ModelError("patch_size: a patch of 1 pixel is written tokens: pixel; found 1")
-    check_patch_size(side, image)
     halved = [p for p in (2, 4, 8, 16, 32, 64) if image.size % p == 0 and (image.size // p)**2 >= 16]
     if options.tokens == "conv_stem" and side not in halved:
         raise ModelError(f"patch_size: with tokens conv_stem it is what pools of stride 2 leave, so one of "
                          f"{', '.join(map(str, halved))} at {image.size} pixels; found {side}")
+    check_patch_size(side, image)
 
 
 def _codes(options: Options, image: ImageSpec) -> None:
@@ -152,6 +167,12 @@ def _family(options: Options) -> Family:
     return "hybrid" if options.tokens == "conv_stem" else "attention"
 
 
+def _smaller(options: Options, image: ImageSpec) -> Iterator[dict[str, Any]]:
+    """Larger patches, so fewer tokens; `_check` passes over those that do not go with the other options."""
+    kind = {"tokens": "patch"} if options.tokens == "pixel" else {}
+    yield from ({**kind, "patch_size": larger} for larger in patch_sizes(image) if larger > token_side(options, image))
+
+
 def _card(options: Options, image: ImageSpec) -> Card:
     side = token_side(options, image)
     stem = "none"
@@ -171,7 +192,7 @@ SIZES = {
 }
 
 
-META: dict[str, Any] = {"check": _check, "card": _card, "family_of": _family,
+META: dict[str, Any] = {"check": _check, "card": _card, "family_of": _family, "smaller": _smaller,
                         "regularisers": ("dropout", "stochastic_depth"), "imports": ("vitbench.nn.token_transformer",)}
 
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from vitbench.models import MODELS, Card, ModelError, ModelMeta, _patches
-from vitbench.models._patches import PatchSize, patch_size, tokens_a_side
+from vitbench.models import MODELS, Card, ModelError, ModelMeta
+from vitbench.models._patches import PatchSize, card, check, patch_size, tokens_a_side
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def whole_image(options: Options, image: ImageSpec) -> int:
 
 
 def _check(options: Options, image: ImageSpec) -> None:
-    _patches.check(options, image)
+    check(options, image)
     most = whole_image(options, image)
     if options.window % 2 == 0 or options.window > most:
         raise ModelError(f"window: should be odd, from 1 to {most}, where every place sees the whole image of "
@@ -45,8 +45,7 @@ def _card(options: Options, image: ImageSpec) -> Card:
     however far it sees."""
     most, width = whole_image(options, image), options.embed_dim
     windows = sorted({w for w in (1, 3, 7, 15, 31, 63, 127) if w < most} | {options.window, most})
-    return {"stem": "none", "patch": patch_size(options, image), "tokens": tokens_a_side(options, image) ** 2,
-            "normalisation": "LayerNorm", "positions": "none", "window_of_the_whole_image": most,
+    return {**card(options, image), "positions": "none", "window_of_the_whole_image": most,
             **{f"parameters_of_a_layer_with_window_{w}": _layer_parameters(width, w) for w in windows},
             "parameters_of_an_attention_layer": 4 * _layer_parameters(width, 1)}
 

@@ -42,6 +42,11 @@ class Grid:
         columns_N = torch.arange(self.width, device=self.device).repeat(self.height)
         return torch.stack([rows_N, columns_N], dim=1)
 
+    @property
+    def offsets_NN2(self) -> Tensor:
+        """Rows and columns from each query's place to each key's."""
+        return self.places_N2[None] - self.places_N2[:, None]
+
     @cached_property
     def raster(self) -> Tensor:
         """Number of each token in the raster order of its own image, N, or B x N where sizes differ."""
@@ -79,7 +84,11 @@ class OfGrid(nn.Module, ABC):
 
 def padded(images: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Images C x H x W of any sizes as one batch B x C x H x W, filled with zeros to the right and below, and the
-    height and width of each, B x 2, as `TokenTransformer.forward` takes them."""
+    height and width of each, B x 2, as `TokenTransformer.forward` takes them. Raises CannotTake."""
+    shapes = [tuple(image.shape) for image in images]
+    if not shapes or any(len(shape) != 3 or 0 in shape or shape[0] != shapes[0][0] for shape in shapes):
+        raise CannotTake(f"images: should be one or more of channels x height x width, all with the same channels; "
+                         f"found {', '.join(map(str, shapes)) or 'none'}")
     sizes_B2 = torch.tensor([image.shape[1:] for image in images])
     batch = images[0].new_zeros(len(images), images[0].shape[0], *sizes_B2.amax(dim=0).tolist())
     for place, image in zip(batch, images, strict=True):

@@ -15,18 +15,12 @@ def attention_layers(model: nn.Module) -> dict[str, SelfAttention]:
     return {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
 
 
-def looks(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """The weights of each layer on normalised images, B x H x M x M: rows are queries.
-
-    The layers run as they do in training, fused where they can; the weights are written out beside it.
-    """
-    found: list[Tensor] = []
-
-    def look(layer: nn.Module, inputs: tuple[Tensor, Grid]) -> None:
-        assert isinstance(layer, SelfAttention)
-        found.append(layer.weights(*inputs))
-
-    hooks = [layer.register_forward_pre_hook(look) for layer in attention_layers(model).values()]
+def inputs_of_layers(model: nn.Module, images: Tensor) -> list[tuple[SelfAttention, tuple[Tensor, Grid]]]:
+    """Each self-attention layer with the tokens B x M x D and the grid that it was given for normalised images, in the
+    order of the forward pass: `layer.weights(*given)`, `layer.project(*given)`."""
+    found: list[tuple[SelfAttention, tuple[Tensor, Grid]]] = []
+    hooks = [layer.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))
+             for layer in attention_layers(model).values()]
     try:
         with torch.no_grad():
             model(images)
@@ -34,6 +28,16 @@ def looks(model: nn.Module, images: Tensor) -> list[Tensor]:
         for hook in hooks:
             hook.remove()
     return found
+
+
+def looks(model: nn.Module, images: Tensor) -> list[Tensor]:
+    """The weights of each layer on normalised images, B x H x M x M: rows are queries.
+
+    The layers run as they do in training, fused where they can; the weights are written out beside it.
+    """
+    given = inputs_of_layers(model, images)
+    with torch.no_grad():
+        return [layer.weights(*inputs) for layer, inputs in given]
 
 
 @contextmanager

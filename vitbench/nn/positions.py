@@ -107,8 +107,8 @@ class _OffsetNumber(OfGrid):
 
 def offset_number(grid: Grid, height: int, width: int) -> Tensor:
     """N x N: the raster number, among all offsets of a grid of `height` x `width`, of key place minus query place."""
-    offset_NN2 = grid.places_N2[None] - grid.places_N2[:, None]
-    return (offset_NN2[..., 0] + height - 1) * (2 * width - 1) + offset_NN2[..., 1] + width - 1
+    down_NN, right_NN = grid.offsets_NN2.unbind(2)
+    return (down_NN + height - 1) * (2 * width - 1) + right_NN + width - 1
 
 
 class RotaryPositions(OfGrid):

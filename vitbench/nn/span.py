@@ -26,7 +26,7 @@ class Span(OfGrid):
         if self.kind == "causal":
             seen_MM = seen_MM.tril()
         elif self.kind == "window":
-            far_NN = (grid.places_N2[None] - grid.places_N2[:, None]).abs().amax(dim=2)
+            far_NN = grid.offsets_NN2.abs().amax(dim=2)
             seen_MM[:N, :N] = far_NN <= self.reach
             seen_MM[:N, N:] = False
         if grid.real_BN is None:

@@ -114,7 +114,10 @@ def _inside(x_BCHW: Tensor, sizes_B2: Tensor | None) -> Tensor:
 
 
 def grid_of(x_BCHW: Tensor, side: int, sizes_B2: Tensor | None) -> Grid:
-    """The grid of tokens of `side` pixels a side. Raises CannotTake where they do not cover an image."""
+    """The grid of tokens of `side` pixels a side. Raises CannotTake where they do not cover an image, or where sizes
+    are none of this batch."""
+    if sizes_B2 is not None:
+        _refuse_other_sizes(x_BCHW, sizes_B2)
     sides = [*x_BCHW.shape[2:]] if sizes_B2 is None else [*x_BCHW.shape[2:], *sizes_B2.flatten().tolist()]
     odd = next((s for s in sides if s % side or not s), None)
     if odd is not None:
@@ -122,3 +125,14 @@ def grid_of(x_BCHW: Tensor, side: int, sizes_B2: Tensor | None) -> Grid:
                          f"that they cover is {max(round(odd / side), 1) * side}")
     sizes_B2 = None if sizes_B2 is None else sizes_B2.to(x_BCHW.device) // side
     return Grid(x_BCHW.shape[2] // side, x_BCHW.shape[3] // side, x_BCHW.device, sizes_B2)
+
+
+def _refuse_other_sizes(x_BCHW: Tensor, sizes_B2: Tensor) -> None:
+    B, (H, W) = len(x_BCHW), x_BCHW.shape[2:]
+    if tuple(sizes_B2.shape) != (B, 2) or sizes_B2.dtype not in (torch.int32, torch.int64):
+        raise CannotTake(f"sizes: should be whole numbers, the height and width of each image, {B} x 2; found "
+                         f"{' x '.join(map(str, sizes_B2.shape))} of {sizes_B2.dtype}")
+    wrong = next((size for size in sizes_B2.tolist() if not (0 < size[0] <= H and 0 < size[1] <= W)), None)
+    if wrong:
+        raise CannotTake(f"sizes: should be 1 x 1 to {H} x {W} pixels, the sides of the batch; found {wrong[0]} x "
+                         f"{wrong[1]}")

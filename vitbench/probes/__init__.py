@@ -19,12 +19,12 @@ A probe is a function of a `Look` that gives a `Measured`:
         return Measured(columns, rows, chart, summary="One or two sentences that state what was found, with numbers.")
 
 The same rows in the same order come out of the same options and runs: what is drawn comes from `look.rng`. Numbers may
-have any precision; they are kept with 6 significant digits. A sentence for the user is a ProbeError. In figures
-`by_kind` of vitbench.probes._figure tells kinds apart. Files that begin with _ are no probes; torch modules stand in
-vitbench.nn.
+have any precision; they are kept with 6 significant digits. `filled(columns, rows)` puts None where rows of several
+kinds lack a column. A sentence for the user is a ProbeError. In figures `by_kind` of vitbench.probes._figure tells
+kinds apart. Files that begin with _ are no probes; torch modules stand in vitbench.nn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -45,7 +45,7 @@ from vitbench.study.folder import StudyFolder
 from vitbench.study.trained import AtPoint, Trained, trained, untrained
 
 __all__ = ["PROBES", "ROWS", "RUN", "WIDTH", "AtPoint", "Column", "Look", "LooksAt", "Measured", "ProbeError",
-           "ProbeMeta", "Trained", "named"]
+           "ProbeMeta", "Trained", "filled", "named"]
 
 LooksAt = Literal["mechanism", "runs", "study"]
 ROWS = alt.NamedData(name="rows")
@@ -153,6 +153,12 @@ class Look:
 def named(run: Run) -> dict[str, Value]:
     """The first columns of a row about a run: RUN."""
     return {"run": run.spec.run_id, "label": run.label, "share": run.spec.share, "seed": run.spec.seed}
+
+
+def filled(columns: Iterable[Column], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, with None in each column that a row has not."""
+    empty = dict.fromkeys(column.name for column in columns)
+    return [{**empty, **row} for row in rows]
 
 
 PROBES: Registry[ProbeMeta] = Registry("probe", "vitbench.probes")

@@ -16,25 +16,13 @@ if TYPE_CHECKING:
 
 
 def layers(model: "nn.Module", images: "Tensor") -> "list[tuple[SelfAttention, tuple[Tensor, Grid]]]":
-    """Each self-attention layer with what it was given, in the order of the forward pass: `layer.weights(*given)`,
-    `layer.project(*given)`. Raises ProbeError for a model that has none of ours."""
-    import torch
+    """`inputs_of_layers` of vitbench.nn.looking. Raises ProbeError for a model that has no layer of ours."""
+    from vitbench.nn.looking import attention_layers, inputs_of_layers
 
-    from vitbench.nn.looking import attention_layers
-
-    found: list[tuple[SelfAttention, tuple[Tensor, Grid]]] = []
-    hooks = [layer.register_forward_pre_hook(lambda layer, given: found.append((layer, given)))
-             for layer in attention_layers(model).values()]
-    if not hooks:
+    if not attention_layers(model):
         raise ProbeError(f"{type(model).__name__} has no layer of vitbench.nn.attention.SelfAttention to look into; "
-                         "models of token_transformer have")
-    try:
-        with torch.no_grad():
-            model(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return found
+                         "models of token_transformer and hybrid have")
+    return inputs_of_layers(model, images)
 
 
 def mean_weights(trained: Trained, count: int) -> Iterator[npt.NDArray[np.float64]]:

@@ -103,8 +103,9 @@ class Question:
             plugin_sha256=self._entry.plugin_sha256, figure={})
         content = content.model_copy(update={"figure": spec_of(found.figure, content)})
         try:
-            measurement.write(self.path, content)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path.with_suffix(".svg"), drawing(content, "svg"))
+            measurement.write(self.path, content)  # last: what is read again has its figure
         except OSError as error:
             raise StoreError(f"cannot write to {self.path.parent}: {error.strerror}") from None
         return measurement.read(self.path)

@@ -7,8 +7,9 @@ import altair as alt
 import numpy as np
 from pydantic import Field
 
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, filled, named
 from vitbench.probes._attention import fixed_offset, mean_weights
+from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
 from vitbench.report.palette import HUES
 from vitbench.spec import Frozen
@@ -36,7 +37,7 @@ class Options(Frozen):
     families=("attention",)))
 def attention_as_convolution(look: Look) -> Measured:
     """Largest difference between convolutions and the layers built from them; offsets of a study's trained heads."""
-    rows = [{**EMPTY, **row} for row in (*_built(look), *_sweep(look), *_heads(look))]
+    rows = filled(COLUMNS, (*_built(look), *_sweep(look), *_heads(look)))
     return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
 
 
@@ -45,8 +46,7 @@ def _drawn(rng: np.random.Generator, kernel: int) -> "tuple[nn.Conv2d, Tensor]":
     import torch
 
     C, D, height, width = (int(rng.integers(low, high + 1)) for low, high in (CHANNELS, CHANNELS, SIDES, SIDES))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**63)))
+    with seeded(rng.integers(2**63)):
         convolution = torch.nn.Conv2d(C, D, kernel, padding=kernel // 2, bias=bool(rng.integers(2)))
         return convolution.double().requires_grad_(False), torch.randn(4, C, height, width, dtype=torch.float64)
 
@@ -114,7 +114,6 @@ COLUMNS = (
     Column(name="mass", unit="", meaning="share of the head's attention on this one offset, mean over test images and "
                                          "the places from which it stays inside"),
     Column(name="even_mass", unit="", meaning="what attention without a preference gives an offset"), *RUN)
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, Trained, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, Trained, filled, named
 from vitbench.probes._figure import LOOKS
 from vitbench.probes._sight import Gradient, can_be_seen, sight
 from vitbench.probes._spread import Spread
@@ -35,7 +35,7 @@ class Options(Frozen):
 def attention_distance(look: Look) -> Measured:
     """Mean distance from query to key under each head's weights; of a CNN, from the middle under its gradient."""
     runs, left_out = can_be_seen(look)
-    rows = [row for run in runs for row in _of_run(look, run)]
+    rows = filled(COLUMNS, (row for run in runs for row in _of_run(look, run)))
     return Measured(COLUMNS, rows, _figure(rows, look.options.through), _summary(rows) + left_out)
 
 
@@ -44,8 +44,8 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
     for step, seen in _moments(look, run):
         when = UNTRAINED if step == 0 else TRAINED if step == record.curves.step[-1] else TRAINING
         for facts in of_gradient(seen) if isinstance(seen, Gradient) else of_heads(seen):
-            row = {**EMPTY, **facts, **named(run), "train_images": record.data.train_images, "step": step, "when": when}
-            if row["kind"] == MODEL and row["deviation"] is not None:
+            row = {**facts, **named(run), "train_images": record.data.train_images, "step": step, "when": when}
+            if row.get("deviation") is not None:  # the row of all heads, where there are several
                 deviation = row["deviation"] if deviation is None else deviation
                 row["deviation_change"] = row["deviation"] - deviation
             yield row
@@ -112,7 +112,6 @@ COLUMNS = (
     Column(name="field", unit="pixels a side", meaning="theoretical receptive field of the convolutions and pools, "
                                                        "which an image may not fill; what normalises over all places "
                                                        "is not counted"))
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]], through: bool) -> Any:
@@ -124,13 +123,13 @@ def _figure(rows: list[dict[str, Any]], through: bool) -> Any:
     y = {"scale": alt.Scale(domain=[0.95 * min(known), 1.03 * max(known)], nice=False, zero=False),
          "axis": alt.Axis(title="mean distance, pixels", tickCount=5)}
     panels = [[_panel(label, alt.datum[by] == value, y, through).encode(**_series(rows, through)).properties(
-        width=250, height=200, title=alt.Title(", ".join(filter(None, (label, value))), fontWeight="normal"))
-        for value in values] for label in labels or [None]]
-    return alt.vconcat(*(alt.hconcat(*panel) for panel in panels), data=ROWS).resolve_scale(
+        width=250, height=200, title=alt.Title(f"{label}, {'share ' * through}{value}", fontWeight="normal"))
+        for value in values] for label in labels or ["no attention"]]
+    return alt.vconcat(*(alt.concat(*panel, columns=3) for panel in panels), data=ROWS).resolve_scale(
         color="shared", shape="shared", strokeDash="shared")
 
 
-def _panel(label: str | None, chosen: Any, y: dict[str, Any], through: bool) -> Any:
+def _panel(label: str, chosen: Any, y: dict[str, Any], through: bool) -> Any:
     """Heads of one model, and what stands beside them: even attention, and every receptive field."""
     x = alt.X("step:Q", scale=alt.Scale(type="sqrt"), axis=alt.Axis(title="step (root scale)", tickCount=5)) \
         if through else alt.X("train_images:O", scale=alt.Scale(paddingInner=0.5, paddingOuter=0.3),
@@ -160,9 +159,10 @@ def _series(rows: list[dict[str, Any]], through: bool) -> dict[str, Any]:
     legend = alt.Legend(orient="top", columns=4, labelLimit=320, symbolStrokeWidth=2,
                         **({"symbolType": "stroke"} if through else {"symbolSize": 90}))
     channels = {"color": alt.Color, "strokeDash": alt.StrokeDash, "shape": alt.Shape}
-    return {name: channel("series:N", legend=legend, scale=alt.Scale(domain=domain, range=found))
-            for (name, channel), found in zip(channels.items(), ranges, strict=True)
-            if name != "shape" or not through}  # points on so many lines would hide them
+    # Points on so many lines would hide them; dashes around the points of a legend would blur them.
+    return {name: channel("series:N", legend=legend if through or name != "strokeDash" else None,
+                          scale=alt.Scale(domain=domain, range=found))
+            for (name, channel), found in zip(channels.items(), ranges, strict=True) if name != "shape" or not through}
 
 
 def _shade(i: int, of: int) -> str:

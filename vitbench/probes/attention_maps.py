@@ -31,9 +31,8 @@ class Options(Frozen):
     source="Abnar and Zuidema 2020, section 3; Simonyan et al. 2014, section 3", looks_at=("runs",), options=Options))
 def attention_maps(look: Look) -> Measured:
     """Of each model the run on the most images: maps of its attention, or the gradient where it has none of ours."""
-    rows: list[dict[str, Any]] = []
-    cells: list[dict[str, Any]] = []
-    for run in (runs := _one_of_each(look)):
+    runs, rows, cells = _one_of_each(look), list[dict[str, Any]](), list[dict[str, Any]]()
+    for run in runs:
         trained = look.trained(run)
         chosen = _chosen(trained, look.options)
         cells += [] if cells else _cells("image", chosen, _grey(trained, chosen))
@@ -129,8 +128,9 @@ def _figure(cells: list[dict[str, Any]]) -> Any:
     place = {"x": alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
              "y": alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[1, 0])), **corner}
     both = [alt.Chart().transform_filter(chosen).mark_rect().encode(
-        color=alt.Color("value:Q", legend=None, scale=alt.Scale(range=hues, domain=[0, 1])), **place)
-        for chosen, hues in ((alt.datum.map == "image", ["black", "white"]), (alt.datum.map != "image", "heatmap"))]
+        color=alt.Color("value:Q", legend=None, scale=alt.Scale(domain=[0, 1], **hues)), **place)
+        for chosen, hues in ((alt.datum.map == "image", {"range": ["black", "white"]}),
+                             (alt.datum.map != "image", {"scheme": "viridis"}))]
     return alt.layer(*both, data=alt.NamedData(name="cells")).resolve_scale(color="independent").properties(
         width=THUMBNAIL, height=THUMBNAIL).facet(
         row=alt.Row("map:N", sort=titles, header=alt.Header(labelAngle=0, labelAlign="left", labelLimit=260)),

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
+from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
 from vitbench.spec import Frozen, ImageSpec
 
@@ -32,7 +33,7 @@ class Options(Frozen):
     options=Options))
 def code_relation(look: Look) -> Measured:
     """Cosine of the vectors of two codes against the distance of their intensities, untrained and trained."""
-    rows = [{**EMPTY, **row} for row in (*_mechanism(look), *_runs(look))]
+    rows = filled(COLUMNS, (*_mechanism(look), *_runs(look)))
     return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
 
 
@@ -81,15 +82,12 @@ def by_distance(vectors_PCD: Table, levels: int) -> Iterator[dict[str, Any]]:
 
 
 def _mechanism(look: Look) -> Iterator[dict[str, Any]]:
-    import torch
-
     from vitbench import models
 
     found: dict[str, list[Table]] = {}
     for embedding in ("one_hot", "lookup"):
         for seed in look.rng.integers(2**63, size=look.options.draws):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(seed))
+            with seeded(seed):
                 model = models.build("token_transformer", "s", {"tokens": "pixel", "embedding": embedding}, DIGITS, 10)
             for kind, vectors_PCD in code_vectors(model.embed).items():
                 found.setdefault(kind, []).append(vectors_PCD)
@@ -126,7 +124,6 @@ COLUMNS = (
     Column(name="pairs", unit="", meaning="of codes at this distance, in all places of a patch and untrained models"),
     Column(name="cosine", unit="", meaning="of their vectors, mean over pairs: 0 where codes have nothing in common"),
     Column(name="deviation", unit="", meaning="of the cosine over pairs"), *RUN)
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

@@ -1,6 +1,7 @@
 """Whether the heads of a layer look at different things, and what the model loses without each."""
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
 
 import altair as alt
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
 from vitbench.probes._logits import logits, right
 from vitbench.report.palette import HUES
 from vitbench.spec import Frozen
@@ -35,7 +36,7 @@ class Options(Frozen):
 def head_diversity(look: Look) -> Measured:
     """Every head of every layer of a study's runs: how like the others it looks, untrained and trained, and the test
     accuracy without it."""
-    rows = [{**EMPTY, **row, **named(run)} for run in look.runs for row in _of_run(look, run)]
+    rows = filled(COLUMNS, ({**row, **named(run)} for run in look.runs for row in _of_run(look, run)))
     if not rows:
         raise ProbeError("none of these runs has a layer of vitbench.nn.attention.SelfAttention; models of "
                          "token_transformer and hybrid have")
@@ -62,17 +63,13 @@ def to_others(like_HH: Table) -> list[float | None]:
     return [float(np.delete(row, head).mean()) if H > 1 else None for head, row in enumerate(like_HH)]
 
 
-def alike(model: "nn.Module", images: "Tensor") -> list[tuple[Table, Table]]:
-    """Similarity and correlation of the heads of each layer, H x H, over all images."""
+def alike(model: "nn.Module", images: "Tensor") -> list[Table]:
+    """Similarity and correlation of the heads of each layer, 2 x H x H, over all images."""
     from vitbench.nn.looking import looks
 
-    sums: dict[int, list[Table]] = {}
-    for part in images.split(TOGETHER):
-        for layer, weights_BHMM in enumerate(looks(model, part)):
-            found = [len(part) * of(weights_BHMM.double()).cpu().numpy() for of in (similarity, correlation)]
-            sums[layer] = [before + now for before, now in zip(sums[layer], found, strict=True)] \
-                if layer in sums else found
-    return [(first / len(images), second / len(images)) for first, second in sums.values()]
+    found = [[len(part) * np.stack([of(weights_BHMM.double()).cpu().numpy() for of in (similarity, correlation)])
+              for weights_BHMM in looks(model, part)] for part in images.split(TOGETHER)]
+    return [reduce(np.add, of_layer) / len(images) for of_layer in zip(*found, strict=True)]
 
 
 def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
@@ -110,7 +107,6 @@ COLUMNS = (
     Column(name="accuracy", unit="", meaning="on test images, with all heads"),
     Column(name="accuracy_without", unit="", meaning="with what this head has mixed set to 0, nothing trained again"),
     Column(name="lost", unit="", meaning="accuracy minus accuracy_without"), *RUN)
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

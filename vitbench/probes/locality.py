@@ -9,7 +9,7 @@ from pydantic import Field
 
 from vitbench.grid import Run
 from vitbench.models import default_patch_size
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, filled, named
 from vitbench.probes._figure import by_kind
 from vitbench.probes._sight import Gradient, can_be_seen, sight
 from vitbench.probes._spread import Spread
@@ -35,7 +35,7 @@ class Options(Frozen):
 def locality(look: Look) -> Measured:
     """Share of attention in squares around the query, untrained and trained, against what even attention gives."""
     runs, left_out = can_be_seen(look)
-    rows = [row for run in runs for row in _of_run(look, run)]
+    rows = filled(COLUMNS, (row for run in runs for row in _of_run(look, run)))
     return Measured(COLUMNS, rows, _figure(rows), summary(rows, look.options) + left_out)
 
 
@@ -44,8 +44,8 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
     for when, trained in ((UNTRAINED, look.untrained(run)), (TRAINED, look.trained(run))):
         seen, radii = sight(trained, look.options.images), sorted(set(look.options.radii))
         for facts in of_gradient(seen, radii) if isinstance(seen, Gradient) else of_layers(seen or [], radii):
-            first = before.setdefault((facts["layer"], facts["radius"]), facts["share_within"])
-            gained = None if None in (facts["share_within"], first) else facts["share_within"] - first
+            first = before.setdefault((facts.get("layer"), facts["radius"]), facts["share_within"])
+            gained = None if None in (facts["share_within"], first) else round(facts["share_within"] - first, 9)
             yield {**facts, **named(run), "train_images": trained.record.data.train_images, "when": when,
                    "gained": gained}
 
@@ -67,9 +67,8 @@ def of_gradient(gradient: Gradient, radii: list[int]) -> Iterator[dict[str, Any]
     token = default_patch_size(ImageSpec(gradient.share_HW.shape[1], 1))
     for radius in radii:
         within_HW = gradient.within((radius + 0.5) * token)
-        yield {"kind": FIELD, "layer": None, "radius": radius, "radius_pixels": (radius + 0.5) * token,
-               "share_within": gradient.mean(within_HW), "least_head": None, "most_head": None,
-               "even": float(within_HW.mean())}
+        yield {"kind": FIELD, "radius": radius, "radius_pixels": (radius + 0.5) * token,
+               "share_within": gradient.mean(within_HW), "even": float(within_HW.mean())}
 
 
 COLUMNS = (

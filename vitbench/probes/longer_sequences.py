@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.models import default_patch_size
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, Trained, named
+from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, Trained, filled, named
 from vitbench.probes._figure import by_kind
 from vitbench.probes._logits import logits, right
+from vitbench.probes._tokens import token_side
 from vitbench.record import RunRecord
-from vitbench.spec import Frozen, ImageSpec
+from vitbench.spec import Frozen
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ class Options(Frozen):
     options=Options))
 def longer_sequences(look: Look) -> Measured:
     """Test accuracy of a study's runs on images with 0, 1, 2, ... tokens of border on every side."""
-    rows = [{**EMPTY, **row, **named(run)} for run in look.runs for row in _of_run(look, run)]
+    rows = filled(COLUMNS, ({**row, **named(run)} for run in look.runs for row in _of_run(look, run)))
     return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
 
 
@@ -62,7 +62,7 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
 
     record, trained = look.record(run), look.trained(run)
     images, labels_B = trained.images("test", look.options.images)
-    side, black = _side(record, images), _black(trained, images)
+    side, black = token_side(record, images), _black(trained, images)
     tokens = images.shape[2] // side if "tokens" in record.card else None
 
     def of(added: int) -> "Tensor":
@@ -82,12 +82,6 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
         found = right(logits(trained.module, of(added)), labels_B) if added else accuracy
         yield {**facts, "beyond": beyond, "added": added, "tokens": tokens and (tokens + 2 * added)**2,
                "accuracy": found, "drop": accuracy - found}
-
-
-def _side(record: RunRecord, images: "Tensor") -> int:
-    """Pixels of a token; of models without tokens those of a token transformer's default."""
-    patch = record.card.get("patch")
-    return patch if isinstance(patch, int) else default_patch_size(ImageSpec(images.shape[2], images.shape[1]))
 
 
 def _black(trained: Trained, images: "Tensor") -> "Tensor":
@@ -117,7 +111,6 @@ COLUMNS = (
     Column(name="accuracy", unit="", meaning="on test images, the border at grey level 0"),
     Column(name="drop", unit="", meaning="accuracy at the trained size minus this one"),
     Column(name="remark", unit="", meaning="why an image of another size was refused"), *RUN)
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

@@ -11,6 +11,7 @@ from pydantic import Field
 from vitbench import datasets, models, subset
 from vitbench.probes import PROBES, ROWS, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta
 from vitbench.probes._figure import by_kind
+from vitbench.report.palette import QUIET
 from vitbench.spec import Budget, Frozen, Positive, Recipe, RunSpec, Seed, named_version
 
 
@@ -138,7 +139,7 @@ def _figure(options: Options) -> Any:
         y=alt.Y("mean(train_accuracy):Q", axis=alt.Axis(title="training accuracy, mean over seeds"),
                 scale=alt.Scale(domain=[0, 1])), **by_kind("model", options.models))
     border = alt.Chart(alt.InlineData([{"y": options.threshold}])).mark_rule(
-        strokeDash=[2, 3], color="#6f7378").encode(y="y:Q")
+        strokeDash=[2, 3], color=QUIET).encode(y="y:Q")
     return alt.layer(lines, border).properties(width=WIDTH, height=280)
 
 

@@ -8,9 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, named
+from vitbench.models import default_patch_size
+from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, filled, named
+from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
 from vitbench.probes._logits import logits, right
+from vitbench.probes._tokens import token_side
+from vitbench.report.palette import QUIET
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ class Options(Frozen):
     looks_at=("mechanism", "runs"), options=Options))
 def order_blindness(look: Look) -> Measured:
     """Untrained models with every kind of positions on digits; beside them a study's runs, of any family."""
-    rows = [{**EMPTY, **row} for row in (*_untrained(look), *_trained(look))]
+    rows = filled(COLUMNS, (*_untrained(look), *_trained(look)))
     return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
 
 
@@ -78,7 +82,7 @@ def _untrained(look: Look) -> Iterator[dict[str, Any]]:
     image = ImageSpec(images.shape[2], images.shape[1])
     kinds = [{"tokens": tokens, "positions": positions} for tokens in ("patch", "pixel") for positions in POSITIONS]
     for options in (*kinds, *PLACED):
-        side = 1 if options["tokens"] == "pixel" else _default_side(image)
+        side = 1 if options["tokens"] == "pixel" else default_patch_size(image)
         orders = _orders(look, image.size // side)
         found = [changes(model, images, side, orders, labels_B) for model in _models(options, image, seeds)]
         yield {"state": UNTRAINED, "tokens": options["tokens"], "positions": options["positions"],
@@ -106,13 +110,10 @@ def _digits(count: int) -> "tuple[Tensor, npt.NDArray[np.int64]]":
 
 
 def _models(options: dict[str, Any], image: ImageSpec, seeds: npt.NDArray[np.int64]) -> "Iterator[nn.Module]":
-    import torch
-
     from vitbench import models
 
     for seed in seeds:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(seed))
+        with seeded(seed):
             yield models.build("token_transformer", "s", options, image, 10).double().eval()
 
 
@@ -122,23 +123,16 @@ def _orders(look: Look, places: int) -> list[npt.NDArray[np.int64]]:
     return [rng.permutation(places**2) for _ in range(look.options.permutations)]
 
 
-def _default_side(image: ImageSpec) -> int:
-    from vitbench.models import default_patch_size
-
-    side = default_patch_size(image)
-    return side if image.size % side == 0 else 1
-
-
 def _trained(look: Look) -> Iterator[dict[str, Any]]:
     for run in look.runs:
-        card, trained = look.record(run).card, look.trained(run)
+        record, trained = look.record(run), look.trained(run)
         images, labels_B = trained.images("test", look.options.images)
-        patch = card.get("patch")
-        side = patch if isinstance(patch, int) else _default_side(ImageSpec(images.shape[2], images.shape[1]))
+        side = token_side(record, images)
+        side = side if images.shape[2] % side == 0 else 1  # no default divides an odd number of pixels
         orders = _orders(look, images.shape[2] // side)
-        options = look.record(run).spec.options
-        yield {"state": TRAINED, "tokens": options.get("tokens", "patch") if isinstance(patch, int) else None,
-               "positions": card.get("positions"), "span": options.get("span", "global"), "side": side,
+        options, has_tokens = record.spec.options, isinstance(record.card.get("patch"), int)
+        yield {"state": TRAINED, "tokens": options.get("tokens", "patch") if has_tokens else None,
+               "positions": record.card.get("positions"), "span": options.get("span", "global"), "side": side,
                **changes(trained.module.model, images, side, orders, labels_B), **named(run)}
 
 
@@ -158,7 +152,6 @@ COLUMNS = (
                                                                       "permutations"),
     Column(name="accuracy", unit="", meaning="on these images as they are"),
     Column(name="permuted_accuracy", unit="", meaning="on them permuted, mean over permutations"), *RUN)
-EMPTY: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:
@@ -190,7 +183,7 @@ def _change_axis() -> Any:
 
 
 def _border() -> Any:
-    return alt.Chart(alt.InlineData([{"x": BLIND}])).mark_rule(strokeDash=[2, 3], color="#6f7378").encode(x="x:Q")
+    return alt.Chart(alt.InlineData([{"x": BLIND}])).mark_rule(strokeDash=[2, 3], color=QUIET).encode(x="x:Q")
 
 
 def _without_dash(channels: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
+from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
 from vitbench.spec import Frozen
 
@@ -84,36 +85,36 @@ def fitted_residual(before: Table, after: Table, line: npt.NDArray[np.int64], sp
     families=("attention",)))
 def position_shift(look: Look) -> Measured:
     """Residuals for every shift and direction, of tables of one size: sinusoidal, learned and random ones."""
-    trained, none = list(_trained(look)), dict.fromkeys(column.name for column in RUN)
+    trained = list(_trained(look))
     if look.runs and not trained:
         raise ProbeError("none of these runs has a learned table of positions (positions: learned)")
     sizes = dict.fromkeys((round(len(table_ND)**0.5), table_ND.shape[1]) for _, table_ND in trained)
     sizes = sizes or {(look.options.side, look.options.width): None}
-    tables = [(kind, none, table_ND) for side, width in sizes
-              for kind, table_ND in _untrained(side, width, look.rng).items()]
+    tables: list[tuple[str, dict[str, Any], Table]] = [
+        (kind, {}, table_ND) for side, width in sizes
+        for kind, table_ND in _untrained(side, width, look.rng).items()]
     tables += [(TRAINED, named(run), table_ND) for run, table_ND in trained]
-    rows = [{"side": round(len(table_ND)**0.5), "width": table_ND.shape[1], **facts, **run}
-            for kind, run, table_ND in tables for facts in _residuals(kind, table_ND, look)]
-    return Measured((*COLUMNS, *RUN), rows, _figure(rows), _summary(rows))
+    rows = filled(COLUMNS, ({"side": round(len(table_ND)**0.5), "width": table_ND.shape[1], **facts, **run}
+                            for kind, run, table_ND in tables for facts in _residuals(kind, table_ND, look)))
+    return Measured(COLUMNS, rows, _figure(rows), _summary(rows))
 
 
 def _trained(look: Look) -> Iterator[tuple[Run, Table]]:
+    from vitbench.nn.positions import LearnedPositions
+
     for run in look.runs:
         if look.record(run).card.get("positions", "learned") == "learned":  # others are not trained
-            for name, weight in look.trained(run).module.model.named_parameters():
-                if name.endswith("positions.table_ND"):
-                    yield run, weight.detach().cpu().double().numpy()
+            for module in look.trained(run).module.model.modules():
+                if isinstance(module, LearnedPositions):
+                    yield run, module.table_ND.detach().cpu().double().numpy()
 
 
 def _untrained(side: int, width: int, rng: np.random.Generator) -> dict[str, Table]:
-    import torch
-
     from vitbench.nn.grid import Grid
     from vitbench.nn.positions import LearnedPositions, SinusoidalPositions
 
     grid = Grid(side, side)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**63)))
+    with seeded(rng.integers(2**63)):
         learned = LearnedPositions(grid, width).table_ND.detach()
     waves = {kind: SinusoidalPositions(grid, width, dimensions).table(grid)
              for kind, dimensions in ((WAVES, 1), (WAVES_2D, 2))}
@@ -151,7 +152,7 @@ COLUMNS = (
     Column(name="lines_fitted", unit="", meaning="places, columns or rows that the map was fitted to, half of all; "
                                                  "fewer than the numbers that tell them apart do not determine it"),
     Column(name="residual", unit="", meaning="on the others, held out, as a share of the norm of what was to be met: "
-                                             "0 a linear map, 1 no better than the map to zero"))
+                                             "0 a linear map, 1 no better than the map to zero"), *RUN)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

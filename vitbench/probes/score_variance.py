@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import altair as alt
 from pydantic import Field
 
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, named
+from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
 from vitbench.probes._attention import layers
+from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
+from vitbench.report.palette import INK
 from vitbench.spec import Frozen
 
 if TYPE_CHECKING:
@@ -49,26 +51,22 @@ def of_weights(weight: "Tensor") -> dict[str, float]:
     families=("attention",)))
 def score_variance(look: Look) -> Measured:
     """The mechanism at every d_k, and beside it the layers of a study's runs, before and after training."""
-    rows = [*_mechanism(look), *_runs(look)]
+    rows = filled(COLUMNS, (*_mechanism(look), *_runs(look)))
     return Measured(COLUMNS, rows, _figure([kind for kind in KINDS if any(row["kind"] == kind for row in rows)]),
                     _summary(rows))
 
 
 def _mechanism(look: Look) -> Iterator[dict[str, Any]]:
-    import torch
-
-    none = {**dict.fromkeys(column.name for column in RUN), "layer": None}
     for width in WIDTHS:
         for kind in (UNIT, DEFAULT, XAVIER):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(look.rng.integers(2**63)))
+            with seeded(look.rng.integers(2**63)):
                 product_BNN = _products(kind, width, look.options)
             for score, power in SCALES.items():
                 scores_BNN = product_BNN * width**power
                 theory = width * width**(2 * power) if kind == UNIT else None
                 yield {"kind": kind, "score": score, "d_k": width, "tokens": look.options.tokens,
                        "variance": float(scores_BNN.var()), "theory": theory,
-                       **of_weights(scores_BNN.softmax(-1)), **none}
+                       **of_weights(scores_BNN.softmax(-1))}
 
 
 def _products(kind: str, width: int, options: Options) -> "Tensor":
@@ -105,7 +103,7 @@ def _runs(look: Look) -> Iterator[dict[str, Any]]:
                 score, width = str(options.get("score", "scaled_dot")), query.shape[-1]
                 variance = float((query @ key.mT).double().var()) * width**(2 * SCALES[score])
                 yield {"kind": kind, "score": score, "d_k": width, "tokens": query.shape[-2], "variance": variance,
-                       "theory": None, **of_weights(layer.weights(*given).detach()), "layer": number, **named(run)}
+                       **of_weights(layer.weights(*given).detach()), "layer": number, **named(run)}
     if look.runs and not found:
         raise ProbeError("none of these runs puts softmax over query-key products (normaliser: softmax, score: dot or "
                          "scaled_dot)")
@@ -137,7 +135,7 @@ def _figure(kinds: list[str]) -> Any:
         layered = [base.mark_line(point=alt.OverlayMarkDef(filled=True, size=36)).encode(
             y=alt.Y(f"mean({what}):Q", axis=axis, scale=scale), **by_kind("kind", kinds))]
         if what == "variance":
-            layered.append(base.mark_line(strokeDash=[2, 3], color="#1b1b1b", strokeWidth=1).encode(
+            layered.append(base.mark_line(strokeDash=[2, 3], color=INK, strokeWidth=1).encode(
                 y=alt.Y("theory:Q", axis=axis, scale=scale)).transform_filter("isValid(datum.theory)"))
         panels.append(alt.layer(*layered, data=ROWS).properties(width=250, height=150).facet(
             column=alt.Column("score:N", title=None, header=alt.Header(labels=number == 0))))

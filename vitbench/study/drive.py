@@ -26,6 +26,7 @@ class Options:
     seconds: float | None = None
     max_failures: int | None = None
     retry_failed: bool = False
+    allow_slow: bool = False  # no limit for a single run
 
 
 @dataclass

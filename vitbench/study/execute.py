@@ -4,20 +4,23 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from vitbench.environment import code_version
 from vitbench.grid import Run, model_of
 from vitbench.live import clear
-from vitbench.record import DamagedRecord, Failure
+from vitbench.record import DamagedRecord, Execution, Failure
 from vitbench.store import ResultStore
 from vitbench.study import costs
 from vitbench.study.drive import Display, Driver, Options, Summary
 from vitbench.study.engines.local import LocalEngine, imports_of
 from vitbench.study.folder import StudyFolder
 from vitbench.study.forecast import forecasts, refuse_short_budgets, search_forecasts, wall_seconds
+from vitbench.study.measure import PREFIX, Bench, NotMeasured, probe_store
 from vitbench.study.memory import refuse_too_large
-from vitbench.study.place import Placement, choose_place
+from vitbench.study.place import Machine, Placement, choose_place
 from vitbench.study.searches import FOLDER, JOURNAL, Wanted, once
+from vitbench.study.slow import doubtful, refuse_too_slow, too_slow
 from vitbench.units import duration
 
 TRIAL_IMPORTS = ("vitbench.training.trial", "sklearn.model_selection")  # folds
@@ -145,6 +148,9 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
         forecast = forecasts(todo, folder.resolved, known, engine.placement)
         if place.device == "cpu":
             refuse_too_large(todo, folder.resolved, machine.costs, forecast, engine.placement.workers)
+        if _look_for_slow(folder, todo, machine, engine, place, how):
+            known = costs.read(folder.store.folder.parent)
+            forecast = forecasts(todo, folder.resolved, known, engine.placement)
         expected = [*forecast.values(), *search_forecasts(work.searches, folder.resolved, known, engine.placement)]
         summary.forecast_seconds = wall_seconds(expected, engine.placement.workers)
         seconds = "" if summary.forecast_seconds is None else f"; forecast: {duration(summary.forecast_seconds)}"
@@ -158,3 +164,25 @@ def _start(folder: StudyFolder, work: _Work, how: _Driving, choose: Choose) -> N
             rest = _Work.of(folder.again(), choose, replace(options, retry_failed=False), display)
             driver.waiting = len(rest.pending)
             driver.drive(rest.todo)
+
+
+def _look_for_slow(folder: StudyFolder, todo: list[Run], machine: Machine, engine: LocalEngine, place: Execution,
+                   how: _Driving) -> bool:
+    """Raise TooSlow, or only tell it where that is allowed; True where kinds of runs were measured to find out."""
+    known, arguments = costs.read(folder.store.folder.parent), (todo, folder.resolved, machine.costs)
+    if how.options.allow_slow:
+        told = too_slow(*arguments, known, engine.placement)
+        if told:
+            how.display.note(f"{told} (--allow-slow)")
+        return False
+    refuse_too_slow(*arguments, known, engine.placement)
+    doubts = doubtful(*arguments, known, engine.placement)
+    if doubts:
+        with TemporaryDirectory(prefix=PREFIX) as temporary:
+            bench = Bench(folder, engine, probe_store(temporary), place, how.plugins)
+            try:
+                bench.measure(doubts, lambda line: how.display.note(f"{line}, whose runs may be long"))
+            except NotMeasured as error:
+                how.display.note(str(error))  # the run itself will tell why, in its failure
+        refuse_too_slow(*arguments, costs.read(folder.store.folder.parent), engine.placement)
+    return bool(doubts)

@@ -8,7 +8,7 @@ from vitbench import datasets
 from vitbench.cost import ModelCost
 from vitbench.grid import Resolved, Run, counts_of
 from vitbench.spec import split_version
-from vitbench.study.costs import Costs, kind_of
+from vitbench.study.costs import Costs, Rates, kind_of
 from vitbench.study.place import Placement
 from vitbench.study.searches import Wanted, once
 from vitbench.training.schedule import images_evaluated
@@ -34,8 +34,11 @@ def image_bytes(resolved: Resolved) -> int:
 def expected(run: Run, resolved: Resolved, costs: Costs, device: str, *, shared: bool) -> Expected | None:
     """Forecast of one run; None where its kind was never measured here. Raises BudgetTooSmall."""
     rates = costs.kinds.get(kind_of(run.spec, device, shared=shared))
-    if rates is None:
-        return None
+    return None if rates is None else at(rates, run, resolved)
+
+
+def at(rates: Rates, run: Run, resolved: Resolved) -> Expected:
+    """Forecast of one run at these rates. Raises BudgetTooSmall."""
     counts = counts_of(run, resolved)
     images = {"train": sum(counts.train), "val": sum(counts.validation), "test": resolved.test_images}
     steps = run.spec.steps(images["train"], rates.macs)

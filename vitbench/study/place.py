@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from vitbench.cost import ModelCost
+from vitbench.cost import Footprint
 from vitbench.environment import describe, environment_id, usable_cores
 from vitbench.record import Execution
 from vitbench.store import ResultStore, StoreError, write_atomically
@@ -17,7 +17,7 @@ class Machine:
 
     cuda: str | None  # name of the first CUDA device, None where there is none
     devices: int = 0  # CUDA devices
-    costs: dict[str, ModelCost] = field(default_factory=dict)  # of the study's models, by label
+    costs: dict[str, Footprint] = field(default_factory=dict)  # of the study's models, by label
     load_seconds: float = 0.0  # for the dataset: minutes where it had to be fetched
     dataset_sha256: str = ""  # of its content
     pictures: dict[str, bytes] = field(default_factory=dict)  # PNG by regime: what it does to the images

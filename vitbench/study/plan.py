@@ -15,6 +15,7 @@ from vitbench.study.place import Placement
 from vitbench.study.progress import counts
 from vitbench.study.resolution import Resolution, resolution
 from vitbench.study.searches import once
+from vitbench.study.slow import too_slow
 
 MOST_RECORDS = 2_000  # read for deviations; the first seeds are as good as all
 
@@ -46,6 +47,7 @@ class Plan:
     seconds: float | None  # wall time, loading and report included
     peak_memory_bytes: int | None  # of the largest runs at once
     unmeasured: tuple[str, ...]  # labels
+    too_slow: str | None  # the slowest run whose forecast is beyond what a run may take, and what would fit
     resolution: Resolution | None
 
 
@@ -83,6 +85,7 @@ def plan(folder: StudyFolder, placement: Placement, *, deviation: float | None) 
         None if seconds is None else beside + seconds,
         None if seconds is None else peak_bytes(peaks, placement.workers),
         tuple(model.label for model in models if model.to_do and model.seconds is None),
+        too_slow(folder.left(), folder.resolved, {}, known, placement),
         _resolution(folder, deviation))
 
 

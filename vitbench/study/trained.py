@@ -72,6 +72,8 @@ def _from_weights(store: ResultStore, record: RunRecord, weights: bytes) -> Trai
         apart = logits_apart(module, store.logits_IC(record), CHECKED_IMAGES)
     except FileNotFoundError:
         return Trained(record, module, "kept weights; no logits are there to check them by")
+    except DamagedRecord as error:
+        raise NotTheRun(f"run {record.run_id}: {error}") from None
     if not apart <= allowed_apart(record):  # one that is no number, too
         raise NotTheRun(f"run {record.run_id}: its kept weights give other logits than it stored: they differ by "
                         f"{apart:.2g} of themselves")
@@ -139,7 +141,8 @@ def _again(record: RunRecord, at_point: AtPoint | None) -> Trained:
 
     from vitbench.training.run import run_one
 
-    place, device, untrained = _here(record), torch.device(_here(record).device), []
+    place, begun = _here(record), list["Classifier"]()
+    device = torch.device(place.device)
 
     def look(module: "Classifier", step: int) -> None:
         if at_point is None:
@@ -149,10 +152,10 @@ def _again(record: RunRecord, at_point: AtPoint | None) -> Trained:
         module.train()
 
     def start(module: "Classifier") -> None:
-        untrained.append(module)
+        begun.append(module)
         look(module.to(device), 0)
 
-    finished = run_one(record.spec, place, on_start=start, on_point=lambda point: look(untrained[0], point.step))
+    finished = run_one(record.spec, place, on_start=start, on_point=lambda point: look(begun[0], point.step))
     exactly = same_place(record.execution, place)
     wrong, told = differences(record, finished.record, exactly=exactly)
     if wrong:

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from vitbench.metrics import accuracy, cross_entropy
 from vitbench.spec import Recipe
 from vitbench.training.data import Part, Resident
-from vitbench.training.schedule import learning_rate
+from vitbench.training.schedule import EVALUATION_BATCH, learning_rate
 
-EVALUATION_BATCH = (128, 1024)  # on a CPU the activations stay near its caches; CUDA is filled by more
 LARGEST_FLOAT16 = 65504.0
 
 
@@ -135,7 +134,7 @@ class Classifier(pl.LightningModule):
     def logits(self, part: Part, indices: np.ndarray | None = None) -> np.ndarray:
         """Logits I x C as they are stored, in float16, of the chosen images or of all; NaN where not finite."""
         chosen = np.arange(len(part.labels_N)) if indices is None else indices
-        batch = EVALUATION_BATCH[self.device.type == "cuda"]
+        batch = EVALUATION_BATCH[self.device.type]
         self.eval()
         with torch.inference_mode():
             batches = [self(self.data.normalised(part.images[torch.from_numpy(chosen[i:i + batch]).to(self.device)]))

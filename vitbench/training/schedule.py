@@ -5,6 +5,7 @@ from math import cos, pi
 from vitbench.spec import Recipe
 
 LOG_POINTS, SHARES = 8, 10
+EVALUATION_BATCH = {"cpu": 128, "cuda": 1024}  # on a CPU the activations stay near its caches; CUDA is filled by more
 # Images of each part that inner curve points look at. Harms rest on validation and test; clean train is only drawn.
 SAMPLE = {"train": 500, "val": 1000, "test": 1000}
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from vitbench import datasets
 from vitbench.config import DatasetEntry
 from vitbench.config.tuning import Params
-from vitbench.cost import ModelCost
+from vitbench.cost import Footprint
 from vitbench.live import LiveFile
-from vitbench.models import ModelError, checked_cost
+from vitbench.models import ModelError, checked_footprint
 from vitbench.record import Execution, Failure
 from vitbench.registry import PluginError, UnknownName, load_plugin
 from vitbench.search import Trial
@@ -102,13 +102,13 @@ def _load(dataset: DatasetEntry) -> str:
                                     f"{error}") from error
 
 
-def _tried(dataset: DatasetEntry, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, ModelCost]:
+def _tried(dataset: DatasetEntry, models: dict[str, tuple[str, str | None, dict[str, Any]]]) -> dict[str, Footprint]:
     """Costs by label. Raises UnfitModels."""
     data, _ = datasets.resolve(dataset.name, dataset.options)
     costs, unfit = {}, {}
     for label, (name, size, options) in models.items():
         try:
-            costs[label] = checked_cost(name, size, options, data.image, data.num_classes)
+            costs[label] = checked_footprint(name, size, options, data.image, data.num_classes)
         except (ModelError, UnknownName) as error:
             unfit[label] = str(error)
     if unfit:
