@@ -36,7 +36,7 @@ def ablation(look: Look) -> Measured:
     if not rows:
         raise ProbeError("differences are paired by seed, and no other model of the study has two seeds or more in "
                          f"common with {first!r}: run more seeds (vitbench run {look.study.name} seeds=6)")
-    return Measured(COLUMNS, rows, _figure(rows, first), _summary(rows, first))
+    return Measured(COLUMNS, rows, _figure(rows), _summary(rows, first))
 
 
 def _same(found: tuple[Cell, ...], cell: Cell, label: str) -> Cell:
@@ -68,13 +68,12 @@ COLUMNS = (
 )
 
 
-def _figure(rows: list[dict[str, Any]], first: str) -> Any:
+def _figure(rows: list[dict[str, Any]]) -> Any:
     labels = list(dict.fromkeys(row["label"] for row in rows))
     points = "datum.difference * 100"
     y = alt.Y("label:N", sort=labels, axis=alt.Axis(title=None, labelLimit=200, grid=True))
     base = alt.Chart().transform_calculate(mean=points, left="datum.low * 100", right="datum.high * 100")
-    x = alt.X("mean:Q", axis=alt.Axis(title=f"test accuracy minus that of '{first}', points, 95 % t interval",
-                                      titleLimit=420))
+    x = alt.X("mean:Q", axis=alt.Axis(title="difference of test accuracy, points"))
     marks = base.mark_point(filled=True, size=45, color=INK).encode(y=y, x=x)
     bars = base.mark_rule(color=INK).encode(y=y, x="left:Q", x2="right:Q")
     zero = alt.Chart().mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=alt.datum(0))
