@@ -27,7 +27,7 @@ from vitbench.nn.attention import SelfAttention
 from vitbench.spec import ImageSpec
 
 TITLE = "What attention costs"
-ROUNDS, WARM_UP = 16, 2
+ROUNDS, WARM_UP = 24, 2
 Build = Callable[[], nn.Module]
 
 
