@@ -255,3 +255,8 @@ def test_a_figure_is_drawn_in_every_form(add: Callable[..., str], tmp_path: Path
     page = drawing(found, "html").decode()
     assert "vega" in page
     assert json.dumps(found.rows[0]["x"]) in page
+
+
+def test_an_empty_list_is_refused_in_words(results: Path) -> None:
+    with pytest.raises(BadOption, match=r"images: should have at least one entry; found \(?\[?"):
+        _ = Question("memorisation", {"images": []}, results).options

@@ -124,6 +124,14 @@ def test_weights_that_give_other_logits_are_refused(copy: StudyFolder) -> None:
         trained(copy.store, forged)
 
 
+def test_logits_that_are_cut_name_their_run(copy: StudyFolder) -> None:
+    record = records(copy)[0]
+    path = copy.store.runs / record.run_id / "logits.npy"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(NotTheRun, match=rf"run {record.run_id}: "):
+        trained(copy.store, record)
+
+
 @pytest.mark.parametrize("fault", ["no safetensors", "other names", "no number"])
 def test_weights_that_do_not_fit_are_refused(copy: StudyFolder, fault: str) -> None:
     record = records(copy)[0]

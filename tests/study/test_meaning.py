@@ -40,6 +40,23 @@ def test_a_good_study_has_definite_names(tmp_path: Path) -> None:
     assert names.duplicates == Duplicates(test_in_train=0, within_train=0)
 
 
+def test_a_model_with_a_convolutional_stem_is_a_hybrid(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(GOOD.replace("num_heads: 8, embed_dim: 64", "tokens: conv_stem"))
+    assert resolved(load(path), import_plugins=True)[1].models["eight"].family == "hybrid"
+
+
+@pytest.mark.parametrize("option", ["dropout", "stochastic_depth"])
+def test_a_regulariser_of_a_model_is_refused_in_regime_none_alone(tmp_path: Path, option: str) -> None:
+    """Protocol rule 8: in regime none they are off for all."""
+    text = GOOD.replace("num_heads: 8, embed_dim: 64", f"{option}: 0.1")
+    (mistake,) = _mistakes(tmp_path, text)
+    assert mistake.startswith(f"models[0].{option}: is off in regime none")
+    assert "found 0.1 with regimes none" in mistake
+    (tmp_path / "s.yaml").write_text(f"{text}regimes: [light]\n")
+    assert resolved(load(tmp_path / "s.yaml"), import_plugins=True)[1].models["eight"].options == {option: 0.1}
+
+
 def test_names_written_before_the_split_was_kept_are_read(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(GOOD)

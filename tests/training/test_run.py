@@ -92,6 +92,15 @@ def test_losses_are_those_of_this_numerics_number() -> None:
     assert now.keys() == golden["losses"].keys()
 
 
+def test_the_card_states_the_regularisers_of_the_model() -> None:
+    """Protocol rule 8."""
+    options = {"dropout": 0.2, "stochastic_depth": 0.3}
+    card = run_one(spec(options=options, regime="light"), HERE).record.card
+    assert card["regularisers"] == "weight decay 0.05, gradient clip 1, dropout 0.2, stochastic depth 0.3"
+    strong = run_one(spec(options=options, regime="strong"), HERE).record.card
+    assert strong["regularisers"].endswith("dropout 0.2, label smoothing 0.1, stochastic depth 0.3")
+
+
 def test_the_record_survives_its_own_text() -> None:
     record = run_one(spec(), HERE).record
     again = RunRecord.from_json(record.to_json().encode())
