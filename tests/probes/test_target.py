@@ -38,6 +38,16 @@ def test_runs_that_are_done_and_of_the_family_are_chosen(folder: StudyFolder) ->
     assert remarks == ["1 of 2 runs are not done, and are left out"]
 
 
+def test_a_damaged_record_is_told_apart_from_a_run_that_is_not_done(folder: StudyFolder) -> None:
+    control = "control=slow"
+    chosen, none = choose(PROBE, Target(folder), control)
+    path = folder.store.runs / chosen[0].spec.run_id / "record.json"
+    path.write_text(path.read_text()[:-40])
+    left, remarks = choose(PROBE, Target(folder), control)
+    assert (len(chosen), none, len(left)) == (2, [], 1)
+    assert remarks == ["1 of 2 runs have damaged records (vitbench verify names them), and are left out"]
+
+
 def test_a_control_is_looked_at_where_it_is_named(folder: StudyFolder) -> None:
     runs, _ = choose(PROBE, Target(folder), "control=slow")
     assert {run.control for run in runs} == {"slow"}

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from vitbench.config import BadStudy
 from vitbench.config.controls import MAIN
@@ -51,12 +52,15 @@ def choose(name: str, target: Target, only: str | None) -> tuple[tuple[Run, ...]
         has = ", ".join(f"{label} ({family})" for label, family in models.items())
         raise ProbeError(f"probe {name!r} looks at {' and '.join(families)} models; "
                          f"{'this run is of' if target.run_id else f'study {folder.name!r} has'} {has}")
-    done = [run for run in fitting if not run.pending and _is_done(folder, run)]
+    states = [_state(folder, run) for run in fitting]
+    done = [run for run, state in zip(fitting, states, strict=True) if state == "done"]
     if not done:
         raise ProbeError(f"none of the {len(fitting)} runs that probe {name!r} would look at is done; "
                          f"`vitbench run {folder.name}` does them")
-    left = len(fitting) - len(done)
-    return tuple(done), [f"{left} of {len(fitting)} runs are not done, and are left out"] if left else []
+    told = {"left": "are not done, and are left out",
+            "damaged": "have damaged records (vitbench verify names them), and are left out"}
+    return tuple(done), [f"{states.count(state)} of {len(fitting)} runs {words}" for state, words in told.items()
+                         if state in states]
 
 
 def _asked(target: Target, only: str | None) -> list[Run]:
@@ -71,9 +75,13 @@ def _asked(target: Target, only: str | None) -> list[Run]:
     return distinct(chosen if only else [run for run in chosen if run.control == MAIN])
 
 
-def _is_done(folder: StudyFolder, run: Run) -> bool:
+def _state(folder: StudyFolder, run: Run) -> Literal["done", "damaged", "left"]:
+    if run.pending:
+        return "left"
     try:
         found = folder.store.read(run.spec.run_id)
-    except (KeyError, DamagedRecord):
-        return False
-    return isinstance(found, RunRecord) and found.outcome == "done"
+    except DamagedRecord:
+        return "damaged"
+    except KeyError:
+        return "left"
+    return "done" if isinstance(found, RunRecord) and found.outcome == "done" else "left"
