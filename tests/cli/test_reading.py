@@ -67,7 +67,7 @@ def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
     (("export", "quick", "--format", "json", "-o", "no/such/folder"), "--output: cannot write no/such/folder"),
     (("logs", "zzzz"), "0 runs in results begin with this id"),
     (("list", "model"), "Did you mean 'models'?"),
-    (("run", "nothing"), "no such study; known here: budgets_digits, fashion_mnist, made_up, quick, "),
+    (("run", "nothing"), "no such study; known here: budgets_digits, fashion_mnist, label_noise, made_up, "),
     (("run", "quick", "--time-limit", "soon"), "--time-limit: should be a time like 2h"),
     (("run", "quick", "--only", "modle=x"), "Did you mean 'model'?"),
     (("run", "quick", "seeds"), "write key=value"),
@@ -230,7 +230,7 @@ def test_a_plan_says_what_it_does_not_know_and_json_has_the_same(results: Path) 
     assert found["resolution"]["seeds"] == 8
     assert found["models"]["linear"].keys() == found["totals"].keys()
     assert found.keys() == {"study", "device", "workers", "shares", "models", "totals", "trials", "seconds",
-                            "peak_memory_bytes", "unmeasured", "resolution"}
+                            "peak_memory_bytes", "unmeasured", "resolution", "too_slow"}
 
 
 def test_status_in_one_line(results: Path) -> None:
