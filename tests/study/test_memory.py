@@ -7,6 +7,7 @@ import pytest
 from tests.report.factory import resolved, study
 from vitbench.cost import Footprint
 from vitbench.expansion import expand
+from vitbench.grid import model_of
 from vitbench.models import checked_footprint
 from vitbench.spec import ImageSpec
 from vitbench.study import memory
@@ -68,8 +69,8 @@ def test_what_was_measured_counts_more_than_the_estimate() -> None:
         refuse_too_large(RUNS, FACTS, COSTS, measured, workers=2)
 
 
-PIXELS = study(models=[{"name": "token_transformer", "size": "s", "tokens": "pixel"}], fractions=[1], seeds=1,
-               recipe={"batch_size": 512})
+PIXELS = study(models=[{"name": "token_transformer", "size": "s", "tokens": "pixel", "normaliser": "relu"}],
+               fractions=[1], seeds=1, recipe={"batch_size": 512})
 (LARGE,) = expand(PIXELS, resolved(PIXELS))
 
 
@@ -84,18 +85,19 @@ def advice(counted: Footprint, allowed: int, measured: int | None = None) -> str
 
 
 def test_where_not_even_one_fits_the_nearest_patches_and_batch_are_named() -> None:
-    counted = checked_footprint("token_transformer", "s", {"tokens": "pixel"}, ImageSpec(8, 1), 10)
+    counted = checked_footprint(*model_of(LARGE), ImageSpec(8, 1), 10)
     fixed = (1437 + 360) * 64 + 16 * counted.params
 
     def batch(room: float) -> int:
         return int((room - fixed) // counted.training_bytes)
 
-    # What is proposed would fit three times; 16 tokens hold a fourth of what 64 do.
-    assert advice(counted, 640_000_000) == \
-        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / 3)}"
-    assert advice(counted, 450_000_000) == f"one would with batch_size: {batch(100e6 / 3)}"
-    assert advice(counted, 351_000_000) == "take a smaller model or batch_size"
+    # What is proposed would fit four times; 16 tokens hold a fifth of what 64 do.
+    assert advice(counted, 750_000_000) == \
+        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(400e6 / 4)}"
+    assert advice(counted, 550_000_000) == f"one would with batch_size: {batch(200e6 / 4)}"
+    # However small the batch, 128 images are evaluated at once.
+    assert advice(counted, 450_000_000) == "take a smaller model or batch_size"
     # What was measured tells how often.
     times = 700e6 / (fixed + 512 * counted.training_bytes)
-    assert advice(counted, 640_000_000, 1_050_000_000) == \
-        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(290e6 / times)}"
+    assert advice(counted, 750_000_000, 1_050_000_000) == \
+        f"one would with tokens: patch, patch_size: 2 or batch_size: {batch(400e6 / times)}"
