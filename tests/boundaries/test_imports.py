@@ -33,6 +33,12 @@ def test_listing_models_and_reading_their_cards_does_not_load_torch() -> None:
                      "        for size in meta.sizes or (None,): resolve(one, size, {})", "torch", "timm")
 
 
+def test_commands_that_draw_nothing_do_not_load_the_library_that_draws() -> None:
+    """Every command imports one of these first; it would take a third of a second of each."""
+    assert not loads("import vitbench.cli.commands, vitbench.cli.claims, vitbench.cli.plan", "altair")
+    assert loads("import vitbench.cli.probe", "altair")
+
+
 def test_the_probe_can_fail() -> None:
     assert loads_torch("import vitbench.nn.convnet")
 

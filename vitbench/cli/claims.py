@@ -8,7 +8,6 @@ from pathlib import Path
 from vitbench import measurement
 from vitbench.claims import CLAIMS, judge
 from vitbench.measurement import Measurement
-from vitbench.probes import PROBES
 from vitbench.record import DamagedRecord
 from vitbench.registry import load_plugin, plugin_sha256
 from vitbench.report.evidence import evidence_of
@@ -27,6 +26,8 @@ def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
 
 def _measured(folder: StudyFolder, probe: str) -> Iterator[Measurement]:
     """What is kept of a probe, the study's own first; what is damaged or of another definition counts as missing."""
+    from vitbench.probes import PROBES
+
     plugin = folder.resolved.plugins.get(probe)
     for path in (path for home in (folder.store.folder, folder.store.folder.parent)
                  for path in measurement.files(home, probe)):

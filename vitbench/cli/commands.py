@@ -19,7 +19,6 @@ from vitbench.live import running
 from vitbench.metrics import METRICS
 from vitbench.models import MODELS
 from vitbench.options import BadOption
-from vitbench.probes import PROBES
 from vitbench.record import DamagedRecord, Failure
 from vitbench.registry import load_plugin
 from vitbench.report.frame import Frame
@@ -235,6 +234,8 @@ def _metrics(_: Path) -> Iterator[str]:
 
 
 def _probes(_: Path) -> Iterator[str]:
+    from vitbench.probes import PROBES  # with the library that draws, which no other command here needs
+
     for name in PROBES.names():
         meta = PROBES.get(name).meta
         defaults = meta.options().model_dump(mode="json")

@@ -28,6 +28,16 @@ def tokens_a_side(options: Patched, image: ImageSpec) -> int:
     return image.size // patch_size(options, image)
 
 
+def whole_image(tokens_a_side: int) -> int:
+    """The window from which every token sees every other."""
+    return 2 * tokens_a_side - 1
+
+
+def nearest_window(window: int, most: int) -> int:
+    """Itself, where it is odd and at most `most`; else the nearest that is."""
+    return min(window - 1 + window % 2, most)
+
+
 def check(options: Patched, image: ImageSpec) -> None:
     """Raise ModelError where the patches do not fit the image."""
     check_patch_size(patch_size(options, image), image)

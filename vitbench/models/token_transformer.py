@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from vitbench.models import (
-    MODELS,
-    Card,
-    Family,
-    ModelError,
-    ModelMeta,
-    check_patch_size,
-    default_patch_size,
-    patch_sizes,
-)
+from vitbench.models import MODELS, Card, Family, ModelError, ModelMeta, check_patch_size, patch_sizes
+from vitbench.models._patches import PatchSize, nearest_window, patch_size, whole_image
 from vitbench.spec import Frozen, ImageSpec
 from vitbench.units import byte_text
 
@@ -30,7 +22,7 @@ class Options(Frozen):
 
     tokens: Annotated[Literal["patch", "pixel", "conv_stem"], Field(
         description="what one vector is; conv_stem: features of convolutions, patch_size apart (a hybrid)")] = "patch"
-    patch_size: Annotated[int, Field(ge=1, le=64)] | None = None  # None: 16 tokens or more, see `default_patch_size`
+    patch_size: PatchSize = None
     embedding: Annotated[Literal["linear", "one_hot", "lookup"], Field(
         description="of pixel values; one_hot and lookup: of their codes, which a table of trained vectors relates"
     )] = "linear"
@@ -63,7 +55,7 @@ CODE_DIM = 8
 
 def token_side(options: Options, image: ImageSpec) -> int:
     """Pixels from one token to the next: 1, the chosen patch size, or the default at this image size."""
-    return 1 if options.tokens == "pixel" else options.patch_size or default_patch_size(image)
+    return 1 if options.tokens == "pixel" else patch_size(options, image)
 
 
 def levels_of(options: Options, image: ImageSpec) -> int:
@@ -96,7 +88,7 @@ def _tokens(options: Options, image: ImageSpec) -> None:
                          "take tokens patch")
     if options.tokens == "patch" and side == 1:
         raise ModelError("patch_size: a patch of 1 pixel is written tokens: pixel; found 1")
-    halved = [p for p in (2, 4, 8, 16, 32, 64) if image.size % p == 0 and (image.size // p)**2 >= 16]
+    halved = [p for p in patch_sizes(image) if p in (2, 4, 8, 16, 32, 64)]
     if options.tokens == "conv_stem" and side not in halved:
         raise ModelError(f"patch_size: with tokens conv_stem it is what pools of stride 2 leave, so one of "
                          f"{', '.join(map(str, halved))} at {image.size} pixels; found {side}")
@@ -130,16 +122,15 @@ def _code_bytes(options: Options, image: ImageSpec, levels: int) -> int:
 
 
 def _window(options: Options, image: ImageSpec) -> None:
-    most = 2 * (image.size // token_side(options, image)) - 1
+    most = whole_image(image.size // token_side(options, image))
     if options.span != "window":
         if options.window is not None:
             raise ModelError(f"window: belongs to span window; found {options.window} with span {options.span}")
     elif options.window is None:
         raise ModelError(f"window: span window needs one, odd, from 1 to {most} tokens a side here; found none")
-    elif options.window % 2 == 0 or options.window > most:
-        odd = _nearest(range(1, most + 1, 2), options.window)
+    elif (fit := nearest_window(options.window, most)) != options.window:
         raise ModelError(f"window: should be odd and at most {most} tokens a side, where every token sees the whole "
-                         f"image; found {options.window}. The nearest is {odd}")
+                         f"image; found {options.window}. The nearest is {fit}")
 
 
 def _rotary(options: Options, _: ImageSpec) -> None:

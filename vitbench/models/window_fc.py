@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from vitbench.models import MODELS, Card, ModelError, ModelMeta
-from vitbench.models._patches import PatchSize, card, check, patch_size, tokens_a_side
+from vitbench.models._patches import (
+    PatchSize,
+    card,
+    check,
+    nearest_window,
+    patch_size,
+    tokens_a_side,
+    whole_image,
+)
 from vitbench.spec import Frozen, ImageSpec
 
 if TYPE_CHECKING:
@@ -22,18 +30,13 @@ class Options(Frozen):
                                                             "for G tokens a side")] = 3
 
 
-def whole_image(options: Options, image: ImageSpec) -> int:
-    """The window from which every place sees every other: 2 G - 1 for G tokens a side."""
-    return 2 * tokens_a_side(options, image) - 1
-
-
 def _check(options: Options, image: ImageSpec) -> None:
     check(options, image)
-    most = whole_image(options, image)
-    if options.window % 2 == 0 or options.window > most:
+    most = whole_image(tokens_a_side(options, image))
+    fit = nearest_window(options.window, most)
+    if fit != options.window:
         raise ModelError(f"window: should be odd, from 1 to {most}, where every place sees the whole image of "
-                         f"{tokens_a_side(options, image)} tokens a side; found {options.window}. The nearest is "
-                         f"{min(options.window - 1 + options.window % 2, most)}")
+                         f"{tokens_a_side(options, image)} tokens a side; found {options.window}. The nearest is {fit}")
 
 
 def _layer_parameters(embed_dim: int, window: int) -> int:
@@ -43,7 +46,7 @@ def _layer_parameters(embed_dim: int, window: int) -> int:
 def _card(options: Options, image: ImageSpec) -> Card:
     """With the parameters of one layer as its window grows, beside those of an attention layer: 4 maps of one vector,
     however far it sees."""
-    most, width = whole_image(options, image), options.embed_dim
+    most, width = whole_image(tokens_a_side(options, image)), options.embed_dim
     windows = sorted({w for w in (1, 3, 7, 15, 31, 63, 127) if w < most} | {options.window, most})
     return {**card(options, image), "positions": "none", "window_of_the_whole_image": most,
             **{f"parameters_of_a_layer_with_window_{w}": _layer_parameters(width, w) for w in windows},

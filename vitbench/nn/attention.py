@@ -72,8 +72,10 @@ class SelfAttention(nn.Module):
     def _bias(self, grid: Grid) -> Tensor | None:
         if self.relative is None:
             return None
-        extra = self.span.extra if self.span else 0  # a class token has no place, so no offset
-        return F.pad(self.relative(grid), (0, extra, 0, extra))
+        bias_HNN: Tensor = self.relative(grid)
+        if self.span is None or not self.span.extra:
+            return bias_HNN  # not padded by nothing, which would copy it
+        return F.pad(bias_HNN, (0, 1, 0, 1))  # a class token has no place, so no offset
 
     def _fused(self, query_BHMK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, grid: Grid, scale: float) -> Tensor:
         """The same by PyTorch's fused attention; a window in bands of rows, so that it costs less."""

@@ -28,16 +28,8 @@ def bands(grid: Grid, reach: int) -> list[Band]:
 def banded_attention(query_BHNK: Tensor, key_BHNK: Tensor, value_BHNK: Tensor, mask: Tensor, of: list[Band],
                      scale: float) -> Tensor:
     """What scaled_dot_product_attention gives with `mask` (... x N x N, which hides all keys outside of the bands)."""
-    if not torch.is_grad_enabled():
-        return torch.cat([_attend(query_BHNK, key_BHNK, value_BHNK, mask, band, scale) for band in of], dim=2)
     mixed_BHNK: Tensor = _Banded.apply(of, scale, query_BHNK, key_BHNK, value_BHNK, mask)
     return mixed_BHNK
-
-
-def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, band: Band, scale: float) -> Tensor:
-    queries, keys = band
-    return F.scaled_dot_product_attention(query[:, :, queries], key[:, :, keys], value[:, :, keys],
-                                          mask[..., queries, keys], scale=scale)
 
 
 class _Banded(torch.autograd.Function):

@@ -44,8 +44,8 @@ from vitbench.spec import Frozen
 from vitbench.study.folder import StudyFolder
 from vitbench.study.trained import AtPoint, Trained, trained, untrained
 
-__all__ = ["PROBES", "ROWS", "RUN", "WIDTH", "AtPoint", "Column", "Look", "LooksAt", "Measured", "ProbeError",
-           "ProbeMeta", "Trained", "filled", "named"]
+__all__ = ["HEAD_COLUMN", "LAYER_COLUMN", "PROBES", "ROWS", "RUN", "WIDTH", "AtPoint", "Column", "Look", "LooksAt",
+           "Measured", "ProbeError", "ProbeMeta", "Trained", "filled", "named"]
 
 LooksAt = Literal["mechanism", "runs", "study"]
 ROWS = alt.NamedData(name="rows")
@@ -54,6 +54,8 @@ RUN = (Column(name="run", unit="", meaning="run id"),
        Column(name="share", unit="", meaning="the fraction as the study writes it, or 'N a class'"),
        Column(name="seed", unit="", meaning="of the run"))
 """The columns of `named`."""
+LAYER_COLUMN = Column(name="layer", unit="", meaning="attention layer, from 0")
+HEAD_COLUMN = Column(name="head", unit="", meaning="from 0")
 
 
 class ProbeError(ValueError):
@@ -111,6 +113,7 @@ class Look:
     runs: tuple[Run, ...] = ()
     tell: Callable[[str], object] = lambda _line: None  # progress, for people
     weights: dict[str, str] = field(default_factory=dict)  # run id -> how its model was had
+    _records: dict[str, RunRecord] = field(default_factory=dict)  # those that were read
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -129,9 +132,12 @@ class Look:
 
     def record(self, run: Run) -> RunRecord:
         """The record of a chosen run."""
-        found = self.study.store.read(run.spec.run_id)
-        assert isinstance(found, RunRecord), "only runs that are done are chosen"
-        return found
+        run_id = run.spec.run_id
+        if run_id not in self._records:
+            found = self.study.store.read(run_id)
+            assert isinstance(found, RunRecord), "only runs that are done are chosen"
+            self._records[run_id] = found
+        return self._records[run_id]
 
     def trained(self, run: Run, at_point: AtPoint | None = None) -> Trained:
         """The model of a chosen run after its last step: from kept weights, or trained again and held to its record.

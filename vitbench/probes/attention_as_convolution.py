@@ -7,7 +7,20 @@ import altair as alt
 import numpy as np
 from pydantic import Field
 
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeMeta, filled, named
+from vitbench.probes import (
+    HEAD_COLUMN,
+    LAYER_COLUMN,
+    PROBES,
+    ROWS,
+    RUN,
+    WIDTH,
+    Column,
+    Look,
+    Measured,
+    ProbeMeta,
+    filled,
+    named,
+)
 from vitbench.probes._attention import fixed_offset, mean_weights
 from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
@@ -107,8 +120,8 @@ COLUMNS = (
                                                  "of 5 to 12 pixels a side"),
     Column(name="difference", unit="", meaning="largest absolute one of all outputs, in float64"),
     Column(name="border_difference", unit="", meaning="the same on the outermost ring of places"),
-    Column(name="layer", unit="", meaning="attention layer, from 0"),
-    Column(name="head", unit="", meaning="from 0"),
+    LAYER_COLUMN,
+    HEAD_COLUMN,
     Column(name="offset_down", unit="tokens", meaning="of the offset with the largest mass"),
     Column(name="offset_right", unit="tokens", meaning="of the same"),
     Column(name="mass", unit="", meaning="share of the head's attention on this one offset, mean over test images and "

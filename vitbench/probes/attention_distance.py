@@ -8,7 +8,20 @@ import numpy as np
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, Trained, filled, named
+from vitbench.probes import (
+    HEAD_COLUMN,
+    LAYER_COLUMN,
+    PROBES,
+    ROWS,
+    RUN,
+    Column,
+    Look,
+    Measured,
+    ProbeMeta,
+    Trained,
+    filled,
+    named,
+)
 from vitbench.probes._figure import LOOKS
 from vitbench.probes._sight import Gradient, can_be_seen, sight
 from vitbench.probes._spread import Spread
@@ -95,8 +108,8 @@ COLUMNS = (
     Column(name="step", unit="", meaning="optimiser steps done; 0: untrained"),
     Column(name="when", unit="", meaning="untrained, in training or trained"),
     Column(name="kind", unit="", meaning="a head; all heads of the model; a CNN's receptive field"),
-    Column(name="layer", unit="", meaning="attention layer, from 0"),
-    Column(name="head", unit="", meaning="from 0"),
+    LAYER_COLUMN,
+    HEAD_COLUMN,
     Column(name="distance", unit="pixels", meaning=(
         "of a head: between the centres of query and key, mean under its weights, which are taken absolute and divided "
         "by their sum in each row (softmax: as they are), over queries and test images; a class token is left out, as "

@@ -8,7 +8,19 @@ import numpy as np
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, RUN, Column, Look, Measured, ProbeError, ProbeMeta, Trained, named
+from vitbench.probes import (
+    HEAD_COLUMN,
+    LAYER_COLUMN,
+    PROBES,
+    RUN,
+    Column,
+    Look,
+    Measured,
+    ProbeError,
+    ProbeMeta,
+    Trained,
+    named,
+)
 from vitbench.probes._maps import Map, half_area, maps
 from vitbench.probes._spread import Floats
 from vitbench.spec import Frozen
@@ -98,8 +110,8 @@ COLUMNS = (
         "the same of one head's weights alone (mean and max pooling: the mean over queries, cls: the class token's "
         "row, attention: rows as it weighs them); gradient: of the largest logit, absolute, summed over channels. "
         "Weights are taken absolute and divided by their sum in each row; the share on a class token is not shown")),
-    Column(name="layer", unit="", meaning="attention layer, from 0"),
-    Column(name="head", unit="", meaning="from 0"),
+    LAYER_COLUMN,
+    HEAD_COLUMN,
     Column(name="half_area", unit="share of the image", meaning="least area that holds half of the map; 0.5: even"),
     Column(name="peak_down", unit="pixels", meaning="from the upper border to the centre of the largest cell"),
     Column(name="peak_right", unit="pixels", meaning="the same from the left"))

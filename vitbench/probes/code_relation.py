@@ -99,7 +99,7 @@ def _mechanism(look: Look) -> Iterator[dict[str, Any]]:
 
 
 def _runs(look: Look) -> Iterator[dict[str, Any]]:
-    coded = [run for run in look.runs if look.record(run).spec.options.get("embedding", "linear") != "linear"]
+    coded = [run for run in look.runs if run.spec.options.get("embedding", "linear") != "linear"]
     if look.runs and not coded:
         raise ProbeError("none of these runs sees codes of intensity (embedding: one_hot or lookup of "
                          "token_transformer); `vitbench probe code_relation` looks at untrained ones")

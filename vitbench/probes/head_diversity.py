@@ -10,7 +10,21 @@ import numpy.typing as npt
 from pydantic import Field
 
 from vitbench.grid import Run
-from vitbench.probes import PROBES, ROWS, RUN, WIDTH, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
+from vitbench.probes import (
+    HEAD_COLUMN,
+    LAYER_COLUMN,
+    PROBES,
+    ROWS,
+    RUN,
+    WIDTH,
+    Column,
+    Look,
+    Measured,
+    ProbeError,
+    ProbeMeta,
+    filled,
+    named,
+)
 from vitbench.probes._logits import logits, right
 from vitbench.report.palette import HUES
 from vitbench.spec import Frozen
@@ -95,8 +109,8 @@ def _of_run(look: Look, run: Run) -> Iterator[dict[str, Any]]:
 
 
 COLUMNS = (
-    Column(name="layer", unit="", meaning="attention layer, from 0"),
-    Column(name="head", unit="", meaning="from 0"),
+    LAYER_COLUMN,
+    HEAD_COLUMN,
     Column(name="heads", unit="", meaning="of the layer; with one there is no similarity"),
     Column(name="untrained_similarity", unit="", meaning="the next, before the first step"),
     Column(name="similarity", unit="", meaning="to the layer's other heads, mean: the cosine of two heads' rows of "

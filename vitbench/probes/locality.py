@@ -9,7 +9,7 @@ from pydantic import Field
 
 from vitbench.grid import Run
 from vitbench.models import default_patch_size
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, filled, named
+from vitbench.probes import LAYER_COLUMN, PROBES, ROWS, RUN, Column, Look, Measured, ProbeMeta, filled, named
 from vitbench.probes._figure import by_kind
 from vitbench.probes._sight import Gradient, can_be_seen, sight
 from vitbench.probes._spread import Spread
@@ -76,7 +76,7 @@ COLUMNS = (
     Column(name="train_images", unit="", meaning="n"),
     Column(name="when", unit="", meaning="untrained or trained"),
     Column(name="kind", unit="", meaning="a layer of attention; of a convolutional network its receptive field"),
-    Column(name="layer", unit="", meaning="attention layer, from 0"),
+    LAYER_COLUMN,
     Column(name="radius", unit="tokens", meaning="r, of a square of 2r + 1 tokens a side around the query, cut off at "
                                                  "the image's border; 0: itself alone"),
     Column(name="radius_pixels", unit="pixels", meaning="half the side of the square; of a convolutional network with "

@@ -36,8 +36,8 @@ class Options(Frozen):
 def longer_sequences(look: Look) -> Measured:
     """Test accuracy of a study's runs on images with 0, 1, 2, ... tokens of border on every side."""
     rows = filled(COLUMNS, ({**row, **named(run)} for run in look.runs for row in _of_run(look, run)))
-    chance = {1 / look.record(run).data.num_classes for run in look.runs}
-    return Measured(COLUMNS, rows, _figure(rows, max(chance)), _summary(rows, max(chance)))
+    chance = 1 / look.study.resolved.num_classes
+    return Measured(COLUMNS, rows, _figure(rows, chance), _summary(rows, chance))
 
 
 def bordered(images: "Tensor", border_pixels: int, black: "Tensor") -> "Tensor":

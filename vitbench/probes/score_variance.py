@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import altair as alt
 from pydantic import Field
 
-from vitbench.probes import PROBES, ROWS, RUN, Column, Look, Measured, ProbeError, ProbeMeta, filled, named
+from vitbench.grid import Run
+from vitbench.probes import (
+    LAYER_COLUMN,
+    PROBES,
+    ROWS,
+    RUN,
+    Column,
+    Look,
+    Measured,
+    ProbeError,
+    ProbeMeta,
+    filled,
+    named,
+)
 from vitbench.probes._attention import layers
 from vitbench.probes._chance import seeded
 from vitbench.probes._figure import by_kind
@@ -91,28 +104,28 @@ def _products(kind: str, width: int, options: Options) -> "Tensor":
 
 def _runs(look: Look) -> Iterator[dict[str, Any]]:
     for run in look.runs:
-        options = look.record(run).spec.options
-        if not _is_product(options):
+        if not _is_product(run):
             continue
         for kind, of in ((UNTRAINED, look.untrained(run)), (TRAINED, look.trained(run))):
             images, _ = of.images("test", look.options.images)
             for number, (layer, given) in enumerate(layers(of.module.model, images)):
                 query, key = (part.detach() for part in layer.project(*given)[:2])
-                score, width = str(options.get("score", "scaled_dot")), query.shape[-1]
+                score, width = str(run.spec.options.get("score", "scaled_dot")), query.shape[-1]
                 variance = float((query @ key.mT).double().var()) * width**(2 * SCALES[score])
                 yield {"kind": kind, "score": score, "d_k": width, "tokens": query.shape[-2], "variance": variance,
                        **of_weights(layer.weights(*given).detach()), "layer": number, **named(run)}
-    if look.runs and not any(_is_product(look.record(run).spec.options) for run in look.runs):
+    if look.runs and not any(map(_is_product, look.runs)):
         raise ProbeError("none of these runs puts softmax over query-key products (normaliser: softmax, score: dot or "
                          "scaled_dot)")
 
 
-def _is_product(options: dict[str, Any]) -> bool:
+def _is_product(run: Run) -> bool:
+    options = run.spec.options
     return options.get("normaliser", "softmax") == "softmax" and options.get("score", "scaled_dot") in SCALES
 
 
 def _left_out(look: Look) -> str:
-    labels = dict.fromkeys(run.label for run in look.runs if not _is_product(look.record(run).spec.options))
+    labels = dict.fromkeys(run.label for run in look.runs if not _is_product(run))
     return f" Left out, for they put no softmax over products: {', '.join(labels)}." if labels else ""
 
 
@@ -128,7 +141,7 @@ COLUMNS = (
     Column(name="gradient", unit="", meaning="Frobenius norm of softmax's Jacobian, mean over rows: what is left of a "
                                              "gradient with independent unit entries"),
     Column(name="gradient_median", unit="", meaning="the same, median over rows"),
-    Column(name="layer", unit="", meaning="attention layer, from 0"), *RUN)
+    LAYER_COLUMN, *RUN)
 
 
 def _figure(kinds: list[str]) -> Any:
