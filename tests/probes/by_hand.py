@@ -5,17 +5,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitbench.models.token_transformer import Options, token_transformer
 from vitbench.nn.attention import SelfAttention
 from vitbench.nn.looking import attention_layers
-from vitbench.nn.token_transformer import Shape, TokenTransformer
+from vitbench.nn.token_transformer import TokenTransformer
+from vitbench.spec import ImageSpec
 
 
 def transformer(*, side: int = 2, image: int = 8, **options: Any) -> TokenTransformer:
     """One of two layers with two heads, in evaluation mode; weights from a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        shape = Shape(**{"side": side, "embed_dim": 8, "depth": 2, "num_heads": 2, **options})
-        return TokenTransformer(shape, channels=1, image_size=image, num_classes=3).eval()
+        of_side = {"tokens": "pixel"} if side == 1 else {"patch_size": side}
+        given = Options(**{"embed_dim": 8, "depth": 2, "num_heads": 2, **of_side, **options})
+        model = token_transformer(ImageSpec(image, 1), 3, given)
+        assert isinstance(model, TokenTransformer)
+        return model.eval()
 
 
 def even(**options: Any) -> TokenTransformer:

@@ -28,24 +28,24 @@ class Shape:
     """What a token transformer is made of; the options of the model say what each means."""
 
     side: int  # pixels of a token's side
-    conv_stem: bool = False
-    embedding: Literal["linear", "one_hot", "lookup"] = "linear"
-    levels: int = 16
-    code_dim: int = 8
+    conv_stem: bool
+    embedding: Literal["linear", "one_hot", "lookup"]
+    levels: int
+    code_dim: int
     embed_dim: int
     depth: int
     num_heads: int
-    mlp_ratio: float = 4.0
-    score: ScoreKind = "scaled_dot"
-    normaliser: Normaliser = "softmax"
-    positions: PositionKind = "learned"
-    span: Kind = "global"
-    window: int | None = None
-    pooling: PoolingKind = "mean"
-    norm_place: Literal["pre", "post"] = "pre"
-    layer_scale: float = 0.0
-    stochastic_depth: float = 0.0
-    dropout: float = 0.0
+    mlp_ratio: float
+    score: ScoreKind
+    normaliser: Normaliser
+    positions: PositionKind
+    span: Kind
+    window: int | None
+    pooling: PoolingKind
+    norm_place: Literal["pre", "post"]
+    layer_scale: float
+    stochastic_depth: float
+    dropout: float
 
 
 class Block(nn.Module):
