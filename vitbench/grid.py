@@ -55,6 +55,7 @@ class ModelFacts(Frozen):
     versioned: str
     family: str
     options: dict[str, Any]  # those that differ from the size's own
+    full_options: dict[str, Any] = Field(default_factory=dict)  # all of them; empty: written before it was kept
 
 
 class Resolved(Frozen):

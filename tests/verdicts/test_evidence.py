@@ -42,9 +42,11 @@ def test_looks_share_the_error() -> None:
 def test_a_models_facts_come_from_any_of_its_runs() -> None:
     whole = evidence(images_per_class=[5])
     rows = [replace(row, params=None, macs=None) if row.seed == 0 else row for row in whole.rows]
-    found = models_of({"attention:s": "attention", "mlp": "control"}, rows)
+    found = models_of(whole.planned, [row for row in rows if row.label == "attention:s"],
+                      {"attention:s": "attention", "convolution:s": "convolution"}, {"attention:s": {"num_heads": 4}})
     assert found["attention:s"].params == found["attention:s"].macs == 100_000
-    assert (found["mlp"].params, found["mlp"].family) == (None, "control")
+    assert (found["attention:s"].size, found["attention:s"].full_options) == ("s", {"num_heads": 4})
+    assert (found["convolution:s"].params, found["convolution:s"].model) == (None, "convolution@1")
 
 
 def test_lost_runs_are_named_and_gone_from_the_second_view() -> None:

@@ -10,7 +10,7 @@ from vitbench.row import Row
 from vitbench.verdicts import Blocked, Evidence, Expected, Planted, accuracy_contrast, accuracy_difference, contrast_of
 from vitbench.verdicts.conformance import losing
 from vitbench.verdicts.evidence import CellOf
-from vitbench.verdicts.pairing import matched_pairs
+from vitbench.verdicts.groups import matched_pairs
 from vitbench.verdicts.simulated import simulate
 
 MODELS = ["attention:s", "attention:m", "convolution:s", "convolution:m", "control:s"]

@@ -7,11 +7,15 @@ from pathlib import Path
 
 from vitbench import measurement
 from vitbench.claims import CLAIMS, judge
+from vitbench.config import BadStudy
 from vitbench.measurement import Measurement
 from vitbench.record import DamagedRecord
 from vitbench.registry import load_plugin, plugin_sha256
 from vitbench.report.evidence import evidence_of
+from vitbench.report.frame import Frame
 from vitbench.report.verdicts import Judged
+from vitbench.spec import split_version
+from vitbench.store import StoreError
 from vitbench.study.folder import StudyFolder
 from vitbench.verdicts import Blocked, Evidence, Verdict
 
@@ -19,9 +23,28 @@ from vitbench.verdicts import Blocked, Evidence, Verdict
 def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
     """A verdict for each claim that the study names, in its order. Raises PluginError or ClaimError for wrong code."""
     frame = folder.frame()
-    evidence = evidence_of(frame, looks=len(folder.study.looks), measured=partial(_measured, folder))
+    evidence = _evidence(folder, frame)
     for name in folder.study.claims:
         yield Judged.on(frame, name, _verdict(name, folder, evidence, allow_plugins))
+
+
+def _evidence(folder: StudyFolder, frame: Frame | None = None) -> Evidence:
+    study = folder.study
+    return evidence_of(frame or folder.frame(), looks=len(study.looks), measured=partial(_measured, folder),
+                       space=study.tuning.space if study.tuning else {}, elsewhere=partial(_elsewhere, folder))
+
+
+def _elsewhere(folder: StudyFolder, dataset: str) -> tuple[Evidence, ...]:
+    """The results folder's other studies on a dataset, by name; one that cannot be read counts as missing."""
+    home = folder.store.folder.parent
+    found = []
+    for path in sorted(home.glob("*/study.yaml")):
+        if path.parent != folder.store.folder:
+            with suppress(BadStudy, StoreError):
+                other = StudyFolder.open(str(path.parent), home)
+                if split_version(other.resolved.dataset)[0] == dataset:
+                    found.append(_evidence(other))
+    return tuple(found)
 
 
 def _measured(folder: StudyFolder, probe: str) -> Iterator[Measurement]:

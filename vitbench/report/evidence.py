@@ -1,6 +1,8 @@
 """From the tidy frame to what claims look at."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,20 +13,23 @@ from vitbench.measurement import Measurement
 from vitbench.report.anchors import anchors
 from vitbench.report.cells import content_sha256
 from vitbench.report.frame import Frame
+from vitbench.report.saturation import saturation
 from vitbench.verdicts import Evidence
-from vitbench.verdicts.evidence import CellOf, Condition, models_of
+from vitbench.verdicts.evidence import CellOf, Condition, ModelFacts, models_of
 
 WORST_FIRST = ("below", "missing", "within", "above")
 
 
-def evidence_of(frame: Frame, *, looks: int = 0,
-                measured: Callable[[str], Iterable[Measurement]] = lambda _probe: ()) -> Evidence:
-    """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end.
+def evidence_of(frame: Frame, *, looks: int = 0, space: Mapping[str, Any] = MappingProxyType({}),
+                measured: Callable[[str], Iterable[Measurement]] = lambda _probe: (),
+                elsewhere: Callable[[str], tuple[Evidence, ...]] = lambda _dataset: ()) -> Evidence:
+    """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end, `space` what tuning
+    searched.
 
-    `measured` gives what is kept of a probe by name; of this, what rests on the frame's records as they are.
+    `measured` gives what is kept of a probe by name; of this, what rests on the frame's records as they are counts.
+    `elsewhere` gives the evidence of the other studies on a dataset.
     """
     grid, beside = frame.main, frame.of(lambda control: control not in (MAIN, ANCHOR))
-    families = {label: facts.family for label, facts in frame.resolved.models.items()}
     ended = {row.key for row in beside.rows}
 
     def correct_I(run_id: str) -> npt.NDArray[np.bool_] | None:
@@ -33,12 +38,20 @@ def evidence_of(frame: Frame, *, looks: int = 0,
     def on_these(probe: str) -> tuple[Measurement, ...]:
         return tuple(found for found in measured(probe) if found.rests_on(frame.records))
 
-    return Evidence(study=frame.study, rows=grid.rows, planned=grid.runs, models=models_of(families, grid.rows),
+    return Evidence(study=frame.study, rows=grid.rows, planned=grid.runs, models=_models(grid),
                     beside=tuple(run for run in beside.runs if run.key in ended),
                     drawn={run.spec.share: counts_of(run, frame.resolved).drawn for run in grid.runs},
                     correct_I=correct_I, sha256=content_sha256(frame), looks=max(1, looks),
-                    measured=on_these,
+                    measured=on_these, elsewhere=elsewhere, space=space,
+                    limited={CellOf(label, share, Condition(*condition)): limited
+                             for (label, share, *condition), limited in saturation(frame).items()},
                     exploratory=frame.exploratory, edges=_edges(frame), anchors=_anchors(frame))
+
+
+def _models(grid: Frame) -> dict[str, ModelFacts]:
+    facts = grid.resolved.models
+    return models_of(grid.runs, grid.rows, {label: of.family for label, of in facts.items()},
+                     {label: of.full_options or of.options for label, of in facts.items()})
 
 
 def _edges(frame: Frame) -> frozenset[CellOf]:

@@ -31,17 +31,16 @@ class Judged:
         """One object, null for what there is not; derived numbers with 6 significant digits."""
         verdict = self.verdict
         entry = CLAIMS.get(self.claim) if self.claim in CLAIMS.names() else None
-        effect = verdict.effect or Interval(0.0, None, None, None, 0)
         return {"study": self.study, "claim": self.claim, "sentence": entry.meta.sentence if entry else None,
                 "verdict": verdict.outcome, "marks": list(verdict.marks), "reason": verdict.sentence,
-                "effect": rounded(effect.mean) if verdict.effect else None, "low": rounded(effect.low),
-                "high": rounded(effect.high), "level": rounded(verdict.level),
-                "over": effect.over if verdict.effect else None, "n": verdict.n, "sign_flip_p": rounded(verdict.p),
+                **_measured(verdict),
                 "margin": entry.meta.margin if entry else None, "unit": entry.meta.unit if entry else None,
                 "strata_level": rounded(verdict.level_of_parts),
                 "strata": [{"name": part.name, "shows": part.shows, "mean": rounded(part.interval.mean),
                             "low": rounded(part.interval.low), "high": rounded(part.interval.high)}
                            for part in verdict.parts],
+                "legs": [{"name": leg.name, "verdict": leg.verdict.outcome, "reason": leg.verdict.sentence,
+                          **_measured(leg.verdict)} for leg in verdict.legs],
                 "controls_run": list(verdict.controls_run), "controls_missing": list(verdict.controls_missing),
                 "run_ids": list(verdict.run_ids), "claim_sha256": entry.plugin_sha256 if entry else None,
                 **dict(zip(("code_version", "numerics", "content_sha256"), self.identity, strict=True))}
@@ -64,6 +63,14 @@ def markdown(judged: Sequence[Judged]) -> str:
     return "\n".join(_section(each.data()) for each in judged)
 
 
+def _measured(verdict: Verdict) -> dict[str, Any]:
+    """The effect with its interval, null where there was nothing to compute it from."""
+    effect = verdict.effect or Interval(0.0, None, None, None, 0)
+    return {"effect": rounded(effect.mean) if verdict.effect else None, "low": rounded(effect.low),
+            "high": rounded(effect.high), "level": rounded(verdict.level),
+            "over": effect.over if verdict.effect else None, "n": verdict.n, "sign_flip_p": rounded(verdict.p)}
+
+
 def _section(found: dict[str, Any]) -> str:
     lines = [f"## {markdown_text(found['study'])}: {markdown_text(found['claim'])}", ""]
     if found["sentence"]:
@@ -73,6 +80,7 @@ def _section(found: dict[str, Any]) -> str:
     facts = []
     if found["effect"] is not None:
         facts.append(_effect(found))
+    facts += [_leg_text(leg) for leg in found["legs"]]
     facts += [_stratum(part, found) for part in found["strata"]]
     facts += [f"controls {what}: {', '.join(found[f'controls_{what}'])}" for what in ("run", "missing")
               if found[f"controls_{what}"]]
@@ -89,6 +97,11 @@ def _effect(found: dict[str, Any]) -> str:
     test = "" if found["sign_flip_p"] is None else f"; sign-flip p {found['sign_flip_p']:.3g}"
     return (f"effect: {_numbers(found['effect'], found['low'], found['high'])}{level}, n = {found['n']}; margin "
             f"{found['margin']:g}{test}; {found['unit']}")
+
+
+def _leg_text(leg: dict[str, Any]) -> str:
+    numbers = "" if leg["effect"] is None else f" {_numbers(leg['effect'], leg['low'], leg['high'])}, n = {leg['n']};"
+    return f"{leg['name']}:{numbers} {leg['verdict']}: {leg['reason']}"
 
 
 def _stratum(part: dict[str, Any], found: dict[str, Any]) -> str:

@@ -140,7 +140,7 @@ def _model_facts(study: Study, entry: ModelEntry, dataset: DatasetMeta | None) -
         raise ModelError(f"{name}: is off in regime none, which compares what models do by themselves (protocol rule "
                          f"8); found {amount:g} with regimes {', '.join(study.regimes)}. Leave one of them out")
     return ModelFacts(versioned=named_version(entry.name, meta.version), family=meta.family_with(full),
-                      options=options)
+                      options=options, full_options=full.model_dump(mode="json"))
 
 
 def _priority_mistakes(study: Study, names: Resolved) -> list[Mistake]:

@@ -90,9 +90,14 @@ PROMISES = (rarely_holds_under_its_null, finds_what_is_planted, ignores_order_an
             decides_nothing_below_six_seeds, names_what_is_missing, takes_lost_runs)
 
 
+EXACT = (rarely_holds_under_its_null, finds_what_is_planted, ignores_order_and_repeats, names_what_is_missing)
+
+
 def promises(planted: Planted | None) -> tuple[Callable[[Judge, Any], None], ...]:
     """What a claim with this planted effect, or without one, promises."""
-    return PROMISES if planted else (decides_without_runs,)
+    if planted is None:
+        return (decides_without_runs,)
+    return EXACT if planted.exact else PROMISES
 
 
 def losing(evidence: Evidence, lost: Callable[[Row], bool]) -> Evidence:

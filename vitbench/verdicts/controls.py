@@ -6,7 +6,7 @@ from itertools import combinations
 
 from vitbench.grid import Run, model_of
 from vitbench.verdicts.evidence import Evidence, cell_of
-from vitbench.verdicts.pairing import matched_pairs
+from vitbench.verdicts.groups import matched_pairs
 from vitbench.verdicts.verdict import Blocked
 
 FAMILIES = ("attention", "convolution")

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,10 @@ import numpy.typing as npt
 from vitbench.grid import Run
 from vitbench.measurement import Measurement
 from vitbench.row import Row
+from vitbench.spec import Recipe
 from vitbench.verdicts.verdict import Blocked, Unmeasured
 
+DEFAULT = "default"
 LITTLE = (5, 50)  # drawn images a class that are *little* data
 ALPHA = 0.05
 
@@ -47,20 +49,34 @@ class Stratum:
         return f"{', '.join(self.condition)}: {' against '.join(self.models)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """What is the same in all runs of a model; None where no run tells it."""
+    """What is the same in all runs of a model; a count is None where no run tells it."""
 
     family: str
-    params: int | None
-    macs: int | None
+    model: str  # name@version
+    size: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # those that differ from the size's own
+    full_options: Mapping[str, Any] = field(default_factory=dict)  # all of them, where the model is one that ships
+    recipe: Recipe = field(default_factory=Recipe)  # in the default setting
+    params: int | None = None
+    macs: int | None = None
 
 
-def models_of(families: Mapping[str, str], rows: Iterable[Row]) -> dict[str, ModelFacts]:
-    """The facts of each label of `families`, from the runs that ended, lost ones included."""
+def models_of(planned: Iterable[Run], rows: Iterable[Row], families: Mapping[str, str],
+              full_options: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, ModelFacts]:
+    """The facts of each label of `families`: of its runs in the default setting, and of those that ended, lost ones
+    included."""
+    found, full = {}, full_options or {}
     params, macs = ({row.label: count for row in rows if (count := getattr(row, column)) is not None}
                     for column in ("params", "macs"))
-    return {label: ModelFacts(family, params.get(label), macs.get(label)) for label, family in families.items()}
+    for run in planned:
+        label, spec = run.label, run.spec
+        if run.setting == DEFAULT and label not in found:
+            found[label] = ModelFacts(family=families[label], model=spec.model, size=spec.size, options=spec.options,
+                                      full_options=full.get(label, spec.options), recipe=spec.recipe,
+                                      params=params.get(label), macs=macs.get(label))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +101,10 @@ class Evidence:
     anchors: Mapping[str, str] = field(default_factory=dict)  # by family: within, below, above, missing (rule 19)
     left_out: frozenset[tuple[CellOf, int]] = frozenset()  # cells and seeds of the runs that `without_lost` dropped
     measured: Callable[[str], tuple[Measurement, ...]] = lambda _probe: ()  # what a probe found on these records
+    elsewhere: Callable[[str], tuple["Evidence", ...]] = lambda _dataset: ()  # the folder's other studies on a dataset
+    limited: Mapping[CellOf, bool] = field(default_factory=dict)  # by the saturation check, in cells where it was done
+    space: Mapping[str, Any] = field(default_factory=dict)  # what tuning searched
+    pairs: tuple[tuple[str, str], ...] = ()  # of labels: the comparisons that the study declares
 
     def probe(self, name: str) -> tuple[Measurement, ...]:
         """What the probe `name` measured on runs of this study as they are on record, then what it measured without a
@@ -95,6 +115,14 @@ class Evidence:
             raise Unmeasured(f"It rests on what the probe {name} measures, which is not there for these records: "
                              f"run `vitbench probe {name} {self.study}`, or without the study where it looks at a "
                              "mechanism alone")
+        return found
+
+    def on(self, dataset: str) -> tuple["Evidence", ...]:
+        """The other studies of the results folder on `dataset`. Raises Unmeasured where there is none."""
+        found = self.elsewhere(dataset)
+        if not found:
+            raise Unmeasured(f"It also rests on a study of the dataset {dataset}, which is not there: run one with the "
+                             "same models, recipe and seeds into the same results folder")
         return found
 
     @property

@@ -1,8 +1,7 @@
-"""Pairing: which models are compared, and contrasts formed inside each seed before any rule sees them."""
+"""Pairing: contrasts formed inside each seed before any rule sees them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,36 +11,9 @@ from vitbench.verdicts.contrast import Contrast, FloatArray
 from vitbench.verdicts.evidence import CellOf, Evidence, Stratum
 from vitbench.verdicts.verdict import Blocked
 
-MATCH = 0.15  # largest difference of a matched pair (protocol rule 18)
 Float32Array = npt.NDArray[np.float32]
 Place = tuple[int, str]  # position in the stratum's models, share
 Rows = Mapping[Place, Row]  # of one seed and stratum
-
-
-def matched_pairs(evidence: Evidence, *shares: str, on: Literal["params", "macs"] = "params") -> tuple[Stratum, ...]:
-    """Every attention model with every CNN whose parameters or MACs differ by 15 % at most, in each condition in which
-    the study asks for both at all of `shares`.
-
-    Raises Blocked where there is none, or where no run of such a model tells them.
-    """
-    sides = [_counts(evidence, family, on) for family in ("attention", "convolution")]
-    apart = {(a, b): max(m, n) / min(m, n) - 1 for a, m in sides[0].items() for b, n in sides[1].items()}
-    matched = [pair for pair, by in apart.items() if by <= MATCH]
-    if not matched:
-        closest = min(apart, key=lambda pair: (apart[pair], pair))
-        raise Blocked(f"No attention model matches a CNN within {MATCH:.0%} of its {on}; the closest, "
-                      f"{' and '.join(closest)}, differ by {apart[closest]:.0%}")
-    return evidence.strata(matched, shares)
-
-
-def _counts(evidence: Evidence, family: str, on: Literal["params", "macs"]) -> dict[str, int]:
-    counts = {label: getattr(facts, on) for label, facts in evidence.models.items() if facts.family == family}
-    if not counts:
-        raise Blocked(f"The study has no model of the family {family}, so there is no pair")
-    unknown = sorted(label for label, count in counts.items() if count is None)
-    if unknown:
-        raise Blocked(f"No run of {', '.join(unknown)} tells its {on}, so nobody knows what matches it")
-    return counts
 
 
 def contrast_of(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str],

@@ -1,6 +1,6 @@
 """Verdict: what became of a claim on a study, with what it rests on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from vitbench.stats import Interval
@@ -40,6 +40,7 @@ class Verdict:
     level: float | None = None
     p: float | None = None  # exact sign-flip
     parts: tuple[Part, ...] = ()
+    legs: tuple["Leg", ...] = ()  # where it rests on several contrasts: each by itself
     run_ids: tuple[str, ...] = ()  # the runs it rests on, sorted
     marks: tuple[str, ...] = (UNANCHORED,)
     controls_run: tuple[str, ...] = ()
@@ -54,3 +55,17 @@ class Verdict:
     def level_of_parts(self) -> float | None:
         """1 - alpha/K, the level of each stratum's interval."""
         return 1 - (1 - self.level) / len(self.parts) if self.level is not None and self.parts else None
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One of several contrasts that a claim rests on, or shows beside what decides it."""
+
+    name: str
+    verdict: Verdict
+
+
+def with_legs(verdict: Verdict, *legs: Leg) -> Verdict:
+    """The same verdict, with what it rests on by itself, and with the runs of all."""
+    ids = {*verdict.run_ids, *(run_id for leg in legs for run_id in leg.verdict.run_ids)}
+    return replace(verdict, legs=(*verdict.legs, *legs), run_ids=tuple(sorted(ids)))
