@@ -75,6 +75,12 @@ class Row:
         return self.chance_accuracy if self.outcome != "done" or self.test_accuracy is None else self.test_accuracy
 
     @property
+    def counted_clean_train_accuracy(self) -> float:
+        """The same on the clean training part."""
+        done = self.outcome == "done" and self.clean_train_accuracy is not None
+        return self.clean_train_accuracy if done else self.chance_accuracy  # type: ignore[return-value]
+
+    @property
     def budget(self) -> str:
         """'steps:300'."""
         return f"{self.budget_unit}:{self.budget_amount}"

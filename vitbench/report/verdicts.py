@@ -10,7 +10,7 @@ from vitbench.report.frame import Frame
 from vitbench.report.notes import identity
 from vitbench.report.render import csv_text, markdown_text, rounded
 from vitbench.stats import Interval
-from vitbench.verdicts import Verdict
+from vitbench.verdicts import Leg, Verdict
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Judged:
                 "strata": [{"name": part.name, "shows": part.shows, "mean": rounded(part.interval.mean),
                             "low": rounded(part.interval.low), "high": rounded(part.interval.high)}
                            for part in verdict.parts],
-                "legs": [{"name": leg.name, "verdict": leg.verdict.outcome, "reason": leg.verdict.sentence,
-                          **_measured(leg.verdict)} for leg in verdict.legs],
+                "legs": [{"name": leg.name, "verdict": leg.outcome, "reason": leg.sentence, **_measured(leg)}
+                         for leg in verdict.legs],
                 "controls_run": list(verdict.controls_run), "controls_missing": list(verdict.controls_missing),
                 "run_ids": list(verdict.run_ids), "claim_sha256": entry.plugin_sha256 if entry else None,
                 **dict(zip(("code_version", "numerics", "content_sha256"), self.identity, strict=True))}
@@ -63,12 +63,12 @@ def markdown(judged: Sequence[Judged]) -> str:
     return "\n".join(_section(each.data()) for each in judged)
 
 
-def _measured(verdict: Verdict) -> dict[str, Any]:
+def _measured(verdict: Verdict | Leg) -> dict[str, Any]:
     """The effect with its interval, null where there was nothing to compute it from."""
     effect = verdict.effect or Interval(0.0, None, None, None, 0)
     return {"effect": rounded(effect.mean) if verdict.effect else None, "low": rounded(effect.low),
             "high": rounded(effect.high), "level": rounded(verdict.level),
-            "over": effect.over if verdict.effect else None, "n": verdict.n, "sign_flip_p": rounded(verdict.p)}
+            "over": effect.over if verdict.effect else None, "n": effect.n, "sign_flip_p": rounded(verdict.p)}
 
 
 def _section(found: dict[str, Any]) -> str:
@@ -101,7 +101,8 @@ def _effect(found: dict[str, Any]) -> str:
 
 def _leg_text(leg: dict[str, Any]) -> str:
     numbers = "" if leg["effect"] is None else f" {_numbers(leg['effect'], leg['low'], leg['high'])}, n = {leg['n']};"
-    return f"{leg['name']}:{numbers} {leg['verdict']}: {leg['reason']}"
+    outcome = f" {leg['verdict']}:" if leg["verdict"] else ""
+    return f"{leg['name']}:{numbers}{outcome} {leg['reason']}"
 
 
 def _stratum(part: dict[str, Any], found: dict[str, Any]) -> str:

@@ -30,13 +30,15 @@ def matched_pairs(evidence: Evidence, *shares: str, on: Literal["params", "macs"
     return evidence.strata(matched, shares)
 
 
-def matched_architectures(evidence: Evidence, *sizes: str) -> tuple[tuple[Sizes, Sizes], ...]:
+def matched_architectures(evidence: Evidence, *sizes: str,
+                          attention: tuple[str, ...] = ()) -> tuple[tuple[Sizes, Sizes], ...]:
     """Every architecture of attention with every one of convolution, whose parameters differ by 15 % at most at each
-    of `sizes`, sorted.
+    of `sizes`, sorted; that of attention also has the sizes `attention`.
 
     Raises Blocked where there is none, or where no run tells the parameters.
     """
-    sides = [architectures(evidence, family, *sizes) for family in ("attention", "convolution")]
+    sides = (architectures(evidence, "attention", *sizes, *attention),
+             architectures(evidence, "convolution", *sizes))
     pairs = tuple((a, b) for a, b in product(*sides)
                   if all(_apart(evidence, a[size], b[size]) <= MATCH for size in sizes))
     if not pairs:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from vitbench.stats import FEW_SEEDS, Interval
 from vitbench.stats.power import MOST_SEEDS, seeds_needed
 from vitbench.verdicts.contrast import TOLERANCE, Contrast
-from vitbench.verdicts.verdict import Outcome, Part, Verdict
+from vitbench.verdicts.verdict import Leg, Outcome, Part, Verdict
 
 
 def rule_g(y: Contrast, *, margin: float) -> Verdict:
@@ -72,6 +72,17 @@ def decided(outcome: Outcome, sentence: str, y: Contrast, parts: tuple[Part, ...
     parts = parts or tuple(Part(name, i) for name, i in zip(y.strata, y.of_strata, strict=True))
     return Verdict(outcome=outcome, sentence=sentence, effect=y.interval, level=1 - y.alpha,
                    p=None if y.few_seeds else y.p, parts=parts, run_ids=y.run_ids)
+
+
+def described(name: str, sentence: str, y: Contrast) -> Leg:
+    """A contrast that stands beside what decides."""
+    return Leg(name=name, sentence=sentence, effect=y.interval, level=1 - y.alpha, p=None if y.few_seeds else y.p,
+               run_ids=y.run_ids)
+
+
+def undecided(sentence: str, y: Contrast, *, margin: float) -> Verdict:
+    """A verdict of a claim's own that is not shown either way, with the seeds that an interval of +- margin/2 takes."""
+    return decided("undecided", f"{sentence}. {_what_would_change_it(y, margin)}", y)
 
 
 def _few_seeds(y: Contrast) -> Verdict:

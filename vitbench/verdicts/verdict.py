@@ -57,15 +57,26 @@ class Verdict:
         return 1 - (1 - self.level) / len(self.parts) if self.level is not None and self.parts else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Leg:
-    """One of several contrasts that a claim rests on, or shows beside what decides it."""
+    """One of several contrasts that a claim rests on; without an outcome it stands beside what decides."""
 
     name: str
-    verdict: Verdict
+    sentence: str
+    outcome: Outcome | None = None
+    effect: Interval | None = None
+    level: float | None = None
+    p: float | None = None
+    run_ids: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, verdict: Verdict) -> "Leg":
+        """A contrast that was judged by a rule of its own."""
+        return cls(name=name, sentence=verdict.sentence, outcome=verdict.outcome, effect=verdict.effect,
+                   level=verdict.level, p=verdict.p, run_ids=verdict.run_ids)
 
 
 def with_legs(verdict: Verdict, *legs: Leg) -> Verdict:
     """The same verdict, with what it rests on by itself, and with the runs of all."""
-    ids = {*verdict.run_ids, *(run_id for leg in legs for run_id in leg.verdict.run_ids)}
+    ids = {*verdict.run_ids, *(run_id for leg in legs for run_id in leg.run_ids)}
     return replace(verdict, legs=(*verdict.legs, *legs), run_ids=tuple(sorted(ids)))
