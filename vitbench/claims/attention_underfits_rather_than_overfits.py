@@ -62,7 +62,8 @@ def judge(evidence: Evidence) -> Verdict:
     if excess.outcome != "holds":
         return with_legs(replace(excess, outcome="blocked", sentence=f"No excess error is shown: {excess.sentence}"),
                          leg)
-    share = f"{y.interval.mean + excess.effect.mean / 2:.3g} of {excess.effect.mean:.3g}"  # type: ignore[union-attr]
+    E = excess.effect.mean  # type: ignore[union-attr]
+    share = f"{round(y.interval.mean + E / 2, 4):g} of {E:.3g}"
     if y.lies_above(0) and y.p <= y.alpha:
         return with_legs(decided("holds", f"Of the excess error {share} is there in training, more than half", y), leg)
     if y.lies_below(0):
