@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from tests.known_answers import agrees, known
-from vitbench.stats.power import paired_t_power, sd_upper, seeds_needed, smallest_detectable
+from vitbench.stats import sign_flip_p
+from vitbench.stats.power import (
+    paired_t_power,
+    sd_upper,
+    seeds_needed,
+    smallest_detectable,
+    smallest_detectable_sign_flip,
+)
 
 
 @pytest.mark.parametrize("vector", known("smallest_detectable"))
@@ -56,3 +63,31 @@ def test_what_shows_nothing_is_refused(n: int, sd: float) -> None:
 
 def test_a_margin_that_no_study_can_reach_needs_no_number() -> None:
     assert seeds_needed(1.0, 6, 1e-6) is None
+
+
+@pytest.mark.parametrize("vector", known("smallest_detectable_signflip"))
+def test_what_a_sign_flip_test_detects_is_the_known_answer(vector: dict[str, Any]) -> None:
+    given = vector["inputs"]
+    found = smallest_detectable_sign_flip(given["n"], 1.0, alpha=given["alpha"], power=given["power"])
+    assert agrees(found, vector, "d")
+
+
+@pytest.mark.parametrize("n", [6, 8])
+def test_a_sign_flip_test_has_the_power_asked_for_at_what_it_detects(n: int) -> None:
+    rng = np.random.default_rng(n)
+    shift = smallest_detectable_sign_flip(n, 0.02, rng=rng)
+    rejected = np.mean([sign_flip_p(values) <= 0.05 for values in rng.normal(shift, 0.02, (2000, n))])
+    assert abs(rejected - 0.8) < 0.04  # four standard errors
+
+
+def test_the_sign_flip_test_detects_nothing_below_six_seeds_and_nearly_what_t_detects_from_ten_on() -> None:
+    assert smallest_detectable_sign_flip(5, 0.02) == float("inf")
+    assert smallest_detectable_sign_flip(6, 1.0) > 1.2 * smallest_detectable(6, 1.0)
+    found = smallest_detectable_sign_flip(10, 1.0, rng=np.random.default_rng(0))
+    assert found == pytest.approx(smallest_detectable(10, 1.0), rel=0.05)
+
+
+@pytest.mark.parametrize(("n", "sd", "message"), [(0, 0.1, "found n=0"), (6, -1.0, "sd=-1"), (7, 0.1, "a generator")])
+def test_what_a_sign_flip_test_cannot_detect_is_refused(n: int, sd: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        smallest_detectable_sign_flip(n, sd)

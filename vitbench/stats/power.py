@@ -1,9 +1,12 @@
 """What a number of seeds can show, and how many a margin needs. Imports scipy.stats (0.9 s) only when asked."""
 
 from itertools import count
-from math import isnan, sqrt
+from math import floor, inf, isnan, sqrt
 
-from scipy.special import chdtri, stdtrit
+import numpy as np
+from scipy.special import chdtri, ndtr, stdtrit
+
+from vitbench.stats.sign_flip import TOLERANCE, sign_flip_interval
 
 MOST_SEEDS = 10_000  # what a study file can name
 
@@ -29,6 +32,29 @@ def smallest_detectable(n: int, sd: float, *, alpha: float = 0.05, power: float 
         raise ValueError(f"a paired difference needs two seeds and a deviation of 0 or more; found n={n}, sd={sd}")
     top = next(2.0**k for k in count() if paired_t_power(n, 2.0**k, alpha=alpha) > power)
     return sd * float(brentq(lambda effect: paired_t_power(n, effect, alpha=alpha) - power, 0.0, top, xtol=1e-12))
+
+
+def smallest_detectable_sign_flip(n: int, sd: float, *, alpha: float = 0.05, power: float = 0.8,
+                                  rng: np.random.Generator | None = None) -> float:
+    """The same for the exact sign-flip test of normal differences; infinite where `n` seeds can never reject.
+
+    Where only differences of one sign reject (six seeds at .05), the root of Phi(d)^n + Phi(-d)^n = power. With more
+    seeds the `power` quantile of how far the inverted interval of 4,000 samples of `rng` reaches to the other side of
+    their mean: the shift that takes it past 0. Raises ValueError as above, or where a generator lacks.
+    """
+    from scipy.optimize import brentq
+
+    if n < 1 or not sd >= 0:
+        raise ValueError(f"a paired difference needs a seed and a deviation of 0 or more; found n={n}, sd={sd}")
+    rejecting = floor(alpha * 2 ** (n - 1) + TOLERANCE)  # patterns on each side
+    if rejecting == 0:
+        return inf
+    if rejecting == 1:
+        return sd * float(brentq(lambda d: ndtr(d) ** n + ndtr(-d) ** n - power, 0.0, 40.0, xtol=1e-12))
+    if rng is None:
+        raise ValueError(f"the power of {n} seeds is simulated: give a generator")
+    lows = [sign_flip_interval(values_S, level=1 - alpha, rng=rng).low for values_S in rng.standard_normal((4000, n))]
+    return sd * float(np.quantile(np.negative(lows), power))
 
 
 def sd_upper(sd: float, n: int, *, level: float = 0.8) -> float:
