@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.claims.simulated import Law, study_of, verdict_on
-from tests.known_answers import agrees, known
-from vitbench.claims.attention_catches_up_with_data import _log_ratio, _slope
-from vitbench.row import Row
-from vitbench.stats import t_interval
+from tests.claims.simulated import Law, verdict_on
 from vitbench.verdicts import Cell, Expected, Verdict
 
 SIZES = [5, 10, 20, 40, 80, 160]
@@ -29,28 +25,6 @@ def law(ratio: float = 2.0, per_doubling: float = -0.2, error: float = 0.3) -> L
 
 def verdict(of: Law, **study: Any) -> Verdict:
     return verdict_on("attention_catches_up_with_data", of, {**STUDY, **study})
-
-
-def run(images: int, wrong: int = 0, test_images: int = 360) -> Row:
-    row = study_of(law(), {**STUDY, "images_per_class": [5], "seeds": 1}).rows[0]
-    return Row(**{**vars(row), "train_images": images, "test_images": test_images,
-                  "test_accuracy": 1 - wrong / test_images})
-
-
-@pytest.mark.parametrize("vector", known("log2_error_ratio"))
-def test_the_log_ratio_is_the_known_answer(vector: dict[str, Any]) -> None:
-    given = vector["inputs"]
-    assert agrees(_log_ratio(run(1, given["wrong_a"]), run(1, given["wrong_b"])), vector, "value")
-
-
-@pytest.mark.parametrize("vector", known("per_seed_slope"))
-def test_the_slope_is_the_known_answer(vector: dict[str, Any]) -> None:
-    given, expected = vector["inputs"], vector["expected"]
-    rows = [run(n) for n in given["sizes"]]
-    slopes = [_slope(rows, ratios) for ratios in given["log2_error_ratio_seed_by_size"]]
-    assert slopes == pytest.approx(expected["slopes"], abs=1e-9)
-    found = t_interval(slopes)
-    assert all(agrees(getattr(found, key), vector, key) for key in ("mean", "low", "high"))
 
 
 @pytest.mark.parametrize(("of", "outcome", "words"), [

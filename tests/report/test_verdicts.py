@@ -7,7 +7,7 @@ from tests.report.factory import frame, study
 from vitbench.report import verdicts
 from vitbench.report.verdicts import Judged
 from vitbench.stats import Interval
-from vitbench.verdicts import Verdict
+from vitbench.verdicts import Leg, Verdict, with_legs
 from vitbench.verdicts.verdict import Part
 
 CLAIM = "attention_overtakes_with_enough_data"
@@ -74,3 +74,27 @@ def test_one_seed_has_a_mean_and_no_interval() -> None:
     lines = verdicts.markdown([Judged.on(frame(study()), CLAIM, one)]).splitlines()
     assert "- effect: +0.02, n = 1; margin 0.01; test accuracy, as a share of images" in lines
     assert "- stratum: a against b" in lines
+
+
+def test_legs_stand_with_their_own_numbers_and_described_ones_without_an_outcome() -> None:
+    leg = Leg.of("first leg", replace(WHOLE, outcome="holds", sentence="It does"))
+    beside = Leg(name="beside", sentence="decides nothing", effect=EFFECT, level=0.95)
+    [found] = json.loads(verdicts.json([Judged.on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))]))
+    assert [(each["name"], each["verdict"], each["effect"], each["n"]) for each in found["legs"]] == [
+        ("first leg", "holds", 0.0123457, 8), ("beside", None, 0.0123457, 8)]
+    text = verdicts.markdown([Judged.on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))])
+    assert "- first leg: +0.0123 [-0.01, +0.03], n = 8; holds: It does\n" in text
+    assert "- beside: +0.0123 [-0.01, +0.03], n = 8; decides nothing\n" in text
+
+
+def test_holm_is_over_all_that_were_tested_and_says_what_survives() -> None:
+    of = frame(study())
+    tested = [Judged.on(of, name, replace(WHOLE, outcome=outcome, t_p=p)) for name, outcome, p in (
+        ("one", "holds", 0.01), ("two", "holds", 0.03), ("three", "undecided", 0.4))]
+    whole = [*tested, Judged.on(of, "four", BARE)]
+    assert [each["holm_p"] for each in json.loads(verdicts.json(whole))] == [0.03, 0.06, 0.4, None]
+    text = verdicts.markdown(whole)
+    assert ("3 of these verdicts rest on a test over seeds. If none of their claims were true, 0.05 of them at most, 0.15 "
+            "in all, would be expected") in text
+    assert "Of the 2 that hold, 1 survive Holm over all 3 by their t p: quick: one." in text
+    assert "All together" not in verdicts.markdown(whole[:1])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def test_the_wider_of_seeds_and_seeds_x_images_counts() -> None:
     noisy_images = RNG.normal(0, 1, (1, 1, 50)) + RNG.normal(0, 0.1, (2, 7, 50))
     found = of_images(noisy_images)
     assert found.interval == two_way_interval(noisy_images.mean(axis=0))
-    assert found.of_stratum(1, 0.9) == two_way_interval(noisy_images[1], level=0.9)
+    assert replace(found, alpha=0.1).alone[1].interval == two_way_interval(noisy_images[1], level=0.9)
     noisy_seeds = np.tile(RNG.normal(0, 1, (2, 7, 1)), 50)
     found = of_images(noisy_seeds)
     assert found.interval.over == "seeds"

@@ -1,13 +1,11 @@
 """Behind a CNN of its size on little data, attention comes nearer, in the ratio of errors, with each doubling."""
 
 from dataclasses import replace
-from math import log2
 from statistics import fmean
-
-import numpy as np
 
 from vitbench.claims import CLAIMS, ClaimMeta
 from vitbench.row import Row
+from vitbench.stats.slopes import log2_error_ratio, slopes_per_doubling
 from vitbench.verdicts import (
     Blocked,
     Cell,
@@ -93,10 +91,9 @@ def _off_chance(evidence: Evidence, strata: tuple[Stratum, ...], place: int, sha
 
 
 def _log_ratio(attention: Row, cnn: Row) -> float:
-    wrong = [row.test_images * (1 - row.counted_accuracy) for row in (attention, cnn)]
-    return log2((wrong[0] + 0.5) / (wrong[1] + 0.5))
+    return float(log2_error_ratio(*(row.test_images * (1 - row.counted_accuracy) for row in (attention, cnn))))
 
 
 def _slope(rows: list[Row], values: list[float]) -> float:
     """Least squares, per doubling of the training images."""
-    return float(np.polyfit([log2(row.train_images) for row in rows], values, 1)[0])
+    return float(slopes_per_doubling([values], [row.train_images for row in rows])[0])

@@ -56,7 +56,8 @@ def judge(evidence: Evidence) -> Verdict:
         (rows[ATT_S, n].counted_accuracy - rows[ATT_L, n].counted_accuracy + time_harm(rows[ATT_L, n])) / 2
         for n in little)), margin=MARGIN)
     verdict = _both(larger, harm)
-    return with_legs(replace(verdict, sentence=told + verdict.sentence),
+    t_p = None if larger.t_p is None or harm.t_p is None else max(larger.t_p, harm.t_p)
+    return with_legs(replace(verdict, sentence=told + verdict.sentence, t_p=t_p),
                      Leg.of("gap of att l minus gap of cnn s", larger), Leg.of("half size harm, half time harm", harm))
 
 

@@ -57,7 +57,8 @@ def judge(evidence: Evidence) -> Verdict:
     behind = rule_e(accuracy_contrast(evidence, strata, {
         (place, n): sign / len(little) for place, sign in ((CNN_S, -1), (LINEAR, 1)) for n in little}), margin=MARGIN)
     verdict = _both(by_time, behind)
-    return with_legs(replace(verdict, sentence=told + verdict.sentence),
+    t_p = None if by_time.t_p is None or behind.t_p is None else max(by_time.t_p, behind.t_p)
+    return with_legs(replace(verdict, sentence=told + verdict.sentence, t_p=t_p),
                      Leg.of("time harm of cnn s", by_time), Leg.of("error of cnn s minus error of linear", behind))
 
 

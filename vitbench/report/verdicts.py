@@ -10,7 +10,11 @@ from vitbench.report.frame import Frame
 from vitbench.report.notes import identity
 from vitbench.report.render import csv_text, markdown_text, rounded
 from vitbench.stats import Interval
+from vitbench.stats.multiplicity import holm
 from vitbench.verdicts import Leg, Verdict
+from vitbench.verdicts.evidence import ALPHA
+
+MOST_FALSE = 0.05  # share of simulated studies of two identical models that may give `holds`
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,15 @@ class Judged:
         """The verdict on the study of `frame`."""
         return cls(frame.study, claim, verdict, identity(frame))
 
-    def data(self) -> dict[str, Any]:
-        """One object, null for what there is not; derived numbers with 6 significant digits."""
+    def data(self, holm_p: float | None = None) -> dict[str, Any]:
+        """One object, null for what there is not; derived numbers with 6 significant digits. `holm_p` is the verdict's
+        t p, adjusted over all that were judged beside it."""
         verdict = self.verdict
         entry = CLAIMS.get(self.claim) if self.claim in CLAIMS.names() else None
         return {"study": self.study, "claim": self.claim, "sentence": entry.meta.sentence if entry else None,
                 "verdict": verdict.outcome, "marks": list(verdict.marks), "reason": verdict.sentence,
                 **_measured(verdict),
+                "t_p": rounded(verdict.t_p), "holm_p": rounded(holm_p),
                 "margin": entry.meta.margin if entry else None, "unit": entry.meta.unit if entry else None,
                 "strata_level": rounded(verdict.level_of_parts),
                 "strata": [{"name": part.name, "shows": part.shows, "mean": rounded(part.interval.mean),
@@ -48,19 +54,44 @@ class Judged:
 
 def json(judged: Sequence[Judged]) -> str:
     """An array of objects, one a study and claim, null for missing."""
-    return json_module.dumps([each.data() for each in judged], indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_module.dumps(_data(judged), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def csv(judged: Sequence[Judged]) -> str:
     """One line a study and claim; lists as JSON, missing as empty."""
     header = list(Judged("", "", Verdict(outcome="blocked", sentence=""), ("", "", "")).data())
     return csv_text(header, [[json_module.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
-                              for value in each.data().values()] for each in judged])
+                              for value in each.values()] for each in _data(judged)])
 
 
 def markdown(judged: Sequence[Judged]) -> str:
-    """A section a study and claim: the sentence, the verdict with its reason, and what it rests on."""
-    return "\n".join(_section(each.data()) for each in judged)
+    """A section a study and claim: the sentence, the verdict with its reason, and what it rests on. Then what all of
+    them together mean."""
+    found = _data(judged)
+    return "\n".join([*(_section(each) for each in found), *_together(found)])
+
+
+def _data(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """Of each, with Holm's adjustment over all that a test was made for (protocol rule 21)."""
+    tested = [each.verdict.t_p for each in judged if each.verdict.t_p is not None]
+    adjusted = iter(holm(tested) if tested else ())
+    return [each.data(None if each.verdict.t_p is None else float(next(adjusted))) for each in judged]
+
+
+def _together(found: Sequence[dict[str, Any]]) -> list[str]:
+    """How many false verdicts to expect, and what survives Holm over all."""
+    tested = [each for each in found if each["t_p"] is not None]
+    if len(tested) < 2:
+        return []
+    holding = [each for each in tested if each["verdict"] == "holds"]
+    surviving = [f"{each['study']}: {each['claim']}" for each in holding if each["holm_p"] <= ALPHA]
+    text = (f"{len(tested)} of these verdicts rest on a test over seeds. If none of their claims were true, "
+            f"{MOST_FALSE:g} of them at most, {MOST_FALSE * len(tested):.2g} in all, would be expected to hold by "
+            "chance (docs/statistics.md). ")
+    if holding:
+        text += (f"Of the {len(holding)} that hold, {len(surviving)} survive Holm over all {len(tested)} by their t p"
+                 f"{': ' * bool(surviving)}{'; '.join(surviving)}.")
+    return ["## All together", "", markdown_text(text), ""]
 
 
 def _measured(verdict: Verdict | Leg) -> dict[str, Any]:
@@ -80,6 +111,9 @@ def _section(found: dict[str, Any]) -> str:
     facts = []
     if found["effect"] is not None:
         facts.append(_effect(found))
+    if found["holm_p"] is not None:
+        facts.append(f"t p {found['t_p']:.3g} of what it takes to hold; by Holm over all verdicts here "
+                     f"{found['holm_p']:.3g}")
     facts += [_leg_text(leg) for leg in found["legs"]]
     facts += [_stratum(part, found) for part in found["strata"]]
     facts += [f"controls {what}: {', '.join(found[f'controls_{what}'])}" for what in ("run", "missing")

@@ -1,14 +1,15 @@
 """Contrast: one number a seed and stratum, with its intervals and its sign-flip p."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtr
 
 from vitbench.stats import FEW_SEEDS, Interval, sign_flip_p, t_interval, two_way_interval
+from vitbench.stats.paired import paired_t
 from vitbench.stats.two_way import two_way
 from vitbench.verdicts.evidence import ALPHA
 
@@ -63,19 +64,31 @@ class Contrast:
         """Of the mean over seeds and strata, at level 1 - alpha."""
         return _wider(self.y_S, self.images_SI, 1 - self.alpha)
 
-    def of_stratum(self, k: int, level: float) -> Interval:
-        """Of the mean over seeds in one stratum."""
-        return _wider(self.y_SK[:, k], self.images_KSI[k] if self.images_KSI else None, level)
+    @cached_property
+    def alone(self) -> tuple["Contrast", ...]:
+        """Each stratum by itself."""
+        return tuple(replace(self, y_SK=self.y_SK[:, [k]], strata=(name,), images_KSI=self.images_KSI[k:k + 1])
+                     for k, name in enumerate(self.strata))
 
     @cached_property
     def of_strata(self) -> tuple[Interval, ...]:
         """Of the mean over seeds in each stratum, at level 1 - alpha/K."""
-        return tuple(self.of_stratum(k, 1 - self.alpha / len(self.strata)) for k in range(len(self.strata)))
+        return tuple(replace(one, alpha=self.alpha / len(self.strata)).interval for one in self.alone)
 
     @cached_property
     def p(self) -> float:
         """Sign-flip p of the means over strata, exact up to 20 seeds."""
         return sign_flip_p(self.y_S, rng=np.random.default_rng(self.entropy))
+
+    def t_p(self, null: float = 0.0) -> float:
+        """Two-sided p of 'the mean is `null`' by the t distribution that `interval` rests on; 1 of a single seed."""
+        if self.n == 1:
+            return 1.0
+        if self.interval.over == "seeds":
+            return paired_t(self.y_S - null).p
+        assert self.images_SI is not None
+        both = two_way(self.images_SI)
+        return 2 * float(stdtr(both.df, -abs(both.mean - null) / sqrt(both.variance)))
 
     def lies_above(self, value: float) -> bool:
         """True where the interval does; never below six seeds."""

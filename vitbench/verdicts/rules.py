@@ -5,6 +5,7 @@ it is the claim's own or the evidence's (`Blocked`).
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from vitbench.stats import FEW_SEEDS, Interval
 from vitbench.stats.power import MOST_SEEDS, seeds_needed
@@ -45,13 +46,16 @@ def rule_e(y: Contrast, *, margin: float) -> Verdict:
     holding, failing = _named(parts, "holds"), _named(parts, "fails")
     if holding and failing:
         return decided("depends", f"Holds in {'; '.join(holding)}; fails in {'; '.join(failing)}", y, parts)
-    wide = [name for k, name in enumerate(y.strata) if not _below(y.of_stratum(k, 1 - y.alpha), margin)]
+    wide = [one.strata[0] for one in y.alone if not _below(one.interval, margin)]
+    t_p = max(one.t_p(margin) if one.interval.mean < margin else 1.0 for one in y.alone)
     if not wide:
-        return decided("holds", f"The interval ends below the margin of {margin:g} in every stratum", y, parts)
-    if _shown(y.interval, margin) and y.p <= y.alpha:
-        return decided("fails", _numbers(y, margin), y, parts)
-    return decided("undecided", f"The interval reaches the margin of {margin:g} in {'; '.join(wide)}. "
-                                f"{_what_would_change_it(y, margin)}", y, parts)
+        found = decided("holds", f"The interval ends below the margin of {margin:g} in every stratum", y, parts)
+    elif _shown(y.interval, margin) and y.p <= y.alpha:
+        found = decided("fails", _numbers(y, margin), y, parts)
+    else:
+        found = decided("undecided", f"The interval reaches the margin of {margin:g} in {'; '.join(wide)}. "
+                                     f"{_what_would_change_it(y, margin)}", y, parts)
+    return replace(found, t_p=t_p)
 
 
 def rule_d(facts: Mapping[str, bool]) -> Verdict:
@@ -71,7 +75,8 @@ def decided(outcome: Outcome, sentence: str, y: Contrast, parts: tuple[Part, ...
     """A verdict that rests on the contrast y, for what a claim decides by itself: blocked(...) on its own grounds."""
     parts = parts or tuple(Part(name, i) for name, i in zip(y.strata, y.of_strata, strict=True))
     return Verdict(outcome=outcome, sentence=sentence, effect=y.interval, level=1 - y.alpha,
-                   p=None if y.few_seeds else y.p, parts=parts, run_ids=y.run_ids)
+                   p=None if y.few_seeds else y.p, t_p=None if y.few_seeds else y.t_p(), parts=parts,
+                   run_ids=y.run_ids)
 
 
 def described(name: str, sentence: str, y: Contrast) -> Leg:

@@ -39,6 +39,7 @@ class Verdict:
     effect: Interval | None = None
     level: float | None = None
     p: float | None = None  # exact sign-flip
+    t_p: float | None = None  # two-sided, of what `holds` asks for; of several legs the largest. For Holm over claims
     parts: tuple[Part, ...] = ()
     legs: tuple["Leg", ...] = ()  # where it rests on several contrasts: each by itself
     run_ids: tuple[str, ...] = ()  # the runs it rests on, sorted
