@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tests.report.factory import frame, study
 from vitbench.report import verdicts
+from vitbench.report.render import markdown_text
 from vitbench.report.verdicts import Judged
 from vitbench.stats import Interval
 from vitbench.verdicts import Leg, Verdict, with_legs
@@ -90,11 +91,11 @@ def test_legs_stand_with_their_own_numbers_and_described_ones_without_an_outcome
 def test_holm_is_over_all_that_were_tested_and_says_what_survives() -> None:
     of = frame(study())
     tested = [Judged.on(of, name, replace(WHOLE, outcome=outcome, t_p=p)) for name, outcome, p in (
-        ("one", "holds", 0.01), ("two", "holds", 0.03), ("three", "undecided", 0.4))]
+        (CLAIM, "holds", 0.01), ("family_not_size", "holds", 0.03), (CLAIM, "undecided", 0.4))]
     whole = [*tested, Judged.on(of, "four", BARE)]
     assert [each["holm_p"] for each in json.loads(verdicts.json(whole))] == [0.03, 0.06, 0.4, None]
     text = verdicts.markdown(whole)
-    assert ("3 of these verdicts rest on a test over seeds. If none of their claims were true, 0.05 of them at most, 0.15 "
-            "in all, would be expected") in text
-    assert "Of the 2 that hold, 1 survive Holm over all 3 by their t p: quick: one." in text
+    assert ("3 of these verdicts rest on a test over seeds. If none of their claims were true, 0.05 of them at most, "
+            "0.15 in all, would be expected") in text
+    assert markdown_text(f"Of the 2 that hold, 1 survive Holm over all 3 by their t p: quick: {CLAIM}.") in text
     assert "All together" not in verdicts.markdown(whole[:1])
