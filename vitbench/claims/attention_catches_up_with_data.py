@@ -32,7 +32,7 @@ STUDY = {"models": ["attention:s", "convolution:s"], "images_per_class": [5, 10,
 
 def _planted(cell: Cell) -> Expected:
     error = 0.3 * (cell.images / 5) ** -0.3
-    ratio = 2.0 * (cell.images / 5) ** -0.2 if cell.family == "attention" else 1.0
+    ratio = 2.0 * (cell.images / 5) ** -0.07 if cell.family == "attention" else 1.0
     return Expected(1 - error * ratio)
 
 
@@ -47,7 +47,7 @@ def _parallel(cell: Cell) -> Expected:
     source="lecture notes on self-attention that this project starts from; the ViT paper (Dosovitskiy et al. 2021), "
            "section 4.3",
     null="The ratio of its errors to the CNN's does not fall with more data.",
-    planted=Planted("twice the errors at the smallest size, and .2 of a doubling less with each doubling; 10 seeds",
+    planted=Planted("twice the errors at the smallest size, and .07 of a doubling less with each doubling; 10 seeds",
                     _planted, power=0.85, study=STUDY, null=_parallel),
     margin=MARGIN, unit="doublings of the ratio of errors that are lost per doubling of the images", controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:

@@ -36,14 +36,14 @@ STUDY = {"models": ["attention:s", "attention:l", "convolution:s", "convolution:
 
 
 def _planted(cell: Cell) -> Expected:
-    return Expected(0.84 if cell.family == "attention" else 0.9)
+    return Expected(0.88 if cell.family == "attention" else 0.9)
 
 
 @CLAIMS.add("family_not_size", ClaimMeta(
     sentence="On little data the family decides how large the error is, not the size of the model.",
     source="what is argued about small data: 'use a smaller model' against 'use a CNN'",
     null="Attention has no larger error than convolution, or size makes as much of a difference as the family.",
-    planted=Planted("attention 6 points behind at both sizes; 10 seeds", _planted, power=0.85, study=STUDY),
+    planted=Planted("attention 2 points behind at both sizes; 10 seeds", _planted, power=0.85, study=STUDY),
     margin=MARGIN, unit="test error, as a share of images", controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
     """Family F, size S and interaction I of the 2 x 2 {att, cnn} x {s, l} on e, per seed, little sizes.

@@ -30,7 +30,7 @@ STUDY = {"models": ["attention:s", "attention:l", "convolution:s"], "images_per_
 def _planted(cell: Cell) -> Expected:
     if cell.family == "convolution":
         return Expected(0.9)
-    return Expected(0.78, time_harm=0.02) if cell.size == "l" else Expected(0.81)
+    return Expected(0.86, time_harm=0.01) if cell.size == "l" else Expected(0.88)
 
 
 @CLAIMS.add("large_attention_overfits_little_data", ClaimMeta(
@@ -38,8 +38,8 @@ def _planted(cell: Cell) -> Expected:
     source="lecture notes on self-attention that this project starts from; the ViT paper (Dosovitskiy et al. 2021), "
            "section 4.3 and figure 4",
     null="Its gap is no larger than that of a small CNN, or neither its size nor time does it harm.",
-    planted=Planted("gap 12 points above the small CNN's, size harm 3 and time harm 2 points; 10 seeds", _planted,
-                    power=0.85, study=STUDY),
+    planted=Planted("gap 4 points above the small CNN's, size harm 2 and time harm 1 points; 10 seeds", _planted,
+                    power=0.9, study=STUDY),
     margin=MARGIN, controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
     """y1 = gap(att l) - gap(cnn s); y2 = half of [e(att l) - e(att s)] + half of h(att l), little sizes, G for each.

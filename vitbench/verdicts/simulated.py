@@ -66,7 +66,8 @@ class Planted:
     `study` holds values of a study file in which a model is named by its family. `null` is the law of the studies in
     which the claim must not be found; None means that all models are alike, right for any claim about a difference.
     `probes` are what the claim looks at beside the runs, `null_probes` the same where the claim must not be found.
-    `elsewhere` are datasets on which there is a second study of the same grid. An `exact` claim asks for no seeds.
+    `elsewhere` are datasets on which there is a second study of the same grid. An `exact` claim asks for no seeds. An
+    `equivalence` is true of models that are alike: its null is an effect exactly at the margin.
     """
 
     effect: str  # in words
@@ -79,8 +80,11 @@ class Planted:
     null_probes: Mapping[str, Measure] | None = None
     elsewhere: tuple[str, ...] = ()
     exact: bool = False
+    equivalence: bool = False
 
     def __post_init__(self) -> None:
+        if self.equivalence and self.null is None:
+            raise PluginError("null: an equivalence needs a law of its own, an effect exactly at the margin; found none")
         if not 0.5 <= self.power <= 1:
             raise PluginError(f"power: should be .5 to 1, the share of planted studies that give `holds`; found "
                               f"{self.power!r}")
