@@ -29,13 +29,14 @@ def ranking(frame: Frame, axis: Axis) -> Table | None:
         same = tuple(getattr(cell, key) for key in others)
         groups.setdefault(same, {}).setdefault(getattr(cell, axis), []).append(cell)
     comparisons = sum(len(_pairs(group)) for group in groups.values())
+    level = 1 - 0.05 / max(1, comparisons)
     varies = [key == "share" or len({same[i] for same in groups}) > 1 for i, key in enumerate(others)]
     columns = [*(Column(key, key, shown=shown) for key, shown in zip(others, varies, strict=True)),
                *(Column(f"ranking_{i}", f"ranking under {value}") for i, value in enumerate(values, 1)),
                Column("flips", "flips"), Column("order_changes", "order changes"), *notes.RESTS_ON]
     identity = notes.identity(frame)
     rows = tuple((*(Entry(part, part) for part in same), *(_order(group.get(value, [])) for value in values),
-                  *_changes(group, frame.margin, comparisons), *notes.rests_on(chain(*group.values()), identity))
+                  *_changes(group, frame.margin, level), *notes.rests_on(chain(*group.values()), identity))
                  for same, group in groups.items())
     return Table(f"Study {frame.study}: does the ranking change with the {axis}?", tuple(columns), rows, (),
                  _footer(frame, axis, comparisons))
@@ -58,7 +59,7 @@ def _pairs(group: Group) -> list[tuple[tuple[Cell, Cell], tuple[Cell, Cell]]]:
     return found
 
 
-def _changes(group: Group, margin: float, comparisons: int) -> tuple[Entry, Entry]:
+def _changes(group: Group, margin: float, level: float) -> tuple[Entry, Entry]:
     flips, orders = [], []
     for before, after in _pairs(group):
         differences = paired(*before), paired(*after)
@@ -67,7 +68,8 @@ def _changes(group: Group, margin: float, comparisons: int) -> tuple[Entry, Entr
         first, second = map(t_interval, differences)
         told = (f"{before[0].label} minus {before[1].label}: {signed_interval(first)}, then "
                 f"{signed_interval(second)}")
-        if change(*differences, margin=margin, comparisons=comparisons).flips:
+        strict = t_interval(differences[0], level=level), t_interval(differences[1], level=level)
+        if change(strict, (first, second), margin=margin).flips:
             flips.append(told)
         elif first.mean * second.mean < 0:
             orders.append(told)

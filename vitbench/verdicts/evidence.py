@@ -38,15 +38,26 @@ class CellOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Stratum:
-    """One condition, and the models that a contrast compares in it, in the contrast's own order."""
+    """One condition, and the models that a contrast compares in it, in the contrast's own order.
+
+    Where the contrast is one of conditions, `conditions` holds that of each model in place of `condition`.
+    """
 
     condition: Condition
     models: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def name(self) -> str:
         """'none, steps:300, default: token_transformer:s against convnet:s'."""
+        if self.conditions:
+            return " against ".join(f"{label} in {', '.join(condition)}"
+                                    for label, condition in zip(self.models, self.conditions, strict=True))
         return f"{', '.join(self.condition)}: {' against '.join(self.models)}"
+
+    def cell(self, place: int, share: str) -> CellOf:
+        """Of the model at `place` of `models`, at a size."""
+        return CellOf(self.models[place], share, self.conditions[place] if self.conditions else self.condition)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,8 +57,8 @@ def _contrast(evidence: Evidence, strata: Sequence[Stratum], paired: Mapping[int
 
 def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]) -> dict[int, list[Rows]]:
     """Seed -> rows of each stratum, for the seeds that lack none. A run left out takes its seed with it."""
-    cells = [{(place, share): CellOf(label, share, stratum.condition) for place, label in enumerate(stratum.models)
-              for share in shares} for stratum in strata]
+    cells = [{(place, share): stratum.cell(place, share) for place in range(len(stratum.models)) for share in shares}
+             for stratum in strata]
     seeds = sorted({seed for cells_of in cells for cell in cells_of.values() for seed in evidence.seeds.get(cell, ())})
     wanted = {(cell, seed): evidence.by_cell.get(cell, {}).get(seed)
               for seed in seeds for cells_of in cells for cell in cells_of.values()}
