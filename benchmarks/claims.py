@@ -73,10 +73,10 @@ def section(name: str, entry: Entry[ClaimMeta], found: Counts | None) -> str:
     if meta.planted is not None:
         facts.insert(4, f"- planted: {meta.planted.effect}; stated power {meta.planted.power:g}")
     if found is not None:
-        alike = "" if found.alike is None else (f"in {found.alike} of {NULLS} studies of one model under several names (six "
-                                                f"seeds: {found.alike_of_six}), ")
-        facts.append(f"- simulated: holds {alike}in {found.null} of {NULLS} of its null, in {found.planted} of {PLANTED} of "
-                     f"its planted effect (six seeds: {found.planted_of_six})")
+        alike = "" if found.alike is None else (
+            f"in {found.alike} of {NULLS} studies of one model under several names (six seeds: {found.alike_of_six}), ")
+        facts.append(f"- simulated: holds {alike}in {found.null} of {NULLS} of its null, in {found.planted} of "
+                     f"{PLANTED} of its planted effect (six seeds: {found.planted_of_six})")
     return f"## {name}\n\n" + "\n".join(facts) + "\n"
 
 

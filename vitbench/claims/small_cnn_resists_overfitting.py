@@ -40,8 +40,8 @@ def _at_the_margin(cell: Cell) -> Expected:
     sentence="A small CNN does not overfit little data.",
     source="lecture notes on self-attention that this project starts from",
     null="Time or its capacity harms it by a point or more.",
-    planted=Planted(".6 points of time harm, 10 points ahead of a linear model; 10 seeds", _planted, power=0.85, study=STUDY,
-                    null=_at_the_margin, equivalence=True),
+    planted=Planted(".6 points of time harm, 10 points ahead of a linear model; 10 seeds", _planted, power=0.85,
+                    study=STUDY, null=_at_the_margin, equivalence=True),
     margin=MARGIN, unit="test error, as a share of images", controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
     """Rule E on both h(cnn s) and e(cnn s) - e(linear), little sizes. Holds if both hold, fails if either fails.

@@ -78,8 +78,8 @@ class Compared:
     @property
     def strict(self) -> tuple[Interval, Interval]:
         """Of both differences at the level that a flip is held to."""
-        level = 1 - self.shift.alpha
-        return self.before.of_stratum(0, level), self.after.of_stratum(0, level)
+        return (replace(self.before, alpha=self.shift.alpha).interval,
+                replace(self.after, alpha=self.shift.alpha).interval)
 
     def change(self, margin: float) -> Change:
         """What became of the pair."""

@@ -84,7 +84,8 @@ class Planted:
 
     def __post_init__(self) -> None:
         if self.equivalence and self.null is None:
-            raise PluginError("null: an equivalence needs a law of its own, an effect exactly at the margin; found none")
+            raise PluginError("null: an equivalence needs a law of its own, an effect exactly at the margin; found "
+                              "none")
         if not 0.5 <= self.power <= 1:
             raise PluginError(f"power: should be .5 to 1, the share of planted studies that give `holds`; found "
                               f"{self.power!r}")
