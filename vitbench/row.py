@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+MATCHED_LOSS = 0.05  # nats: where models that train at different speeds are compared
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -47,6 +49,8 @@ class Row:
     time_harm: float | None = None  # test error at the end minus at the onset
     onset_step: int | None = None  # step of lowest validation loss
     early_stopped_accuracy: float | None = None  # test accuracy at the onset, on the curve's sample
+    matched_loss_step: int | None = None  # of the first curve point with a clean-train loss of MATCHED_LOSS or less
+    matched_loss_accuracy: float | None = None  # test accuracy there, on the curve's sample
     rise: float | None = None  # last validation loss minus lowest
     fit_state: str | None = None  # underfit, fit, overfit, unknown
     over_confident: bool | None = None

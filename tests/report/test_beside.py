@@ -16,6 +16,7 @@ from vitbench.report.catalogue import BESIDE, beside
 from vitbench.report.cells import anchor_cells, cells, control_cells
 from vitbench.report.controls import controls
 from vitbench.report.frame import Frame, build
+from vitbench.report.matched_loss import matched_loss
 from vitbench.report.ranking import ranking
 from vitbench.report.saturation import budget_limited
 from vitbench.report.tables import summary
@@ -85,7 +86,28 @@ def test_every_row_names_the_runs_that_it_is_made_from() -> None:
 
 def test_a_study_of_one_kind_has_no_table_beside() -> None:
     assert beside(frame()) == []
-    assert {name for name, of in BESIDE.items() if of(frame()) is not None} == set()
+    assert {name for name, of in BESIDE.items() if of(frame()) is not None} == {"matched_loss"}
+
+
+def test_at_matched_loss_each_run_counts_at_the_first_point_where_it_has_fitted_its_training_part() -> None:
+    def never(run: Run, facts: Resolved) -> RunRecord:
+        made = record(run, facts)
+        if run.label == "convnet:xs" and run.spec.seed == 0:
+            high = made.curves.model_copy(update={"train_loss": tuple(1.0 for _ in made.curves.step)})
+            return made.model_copy(update={"curves": high})
+        return made
+
+    found = frame(study(fractions=[1]), never)
+    table = matched_loss(found)
+    assert table is not None
+    assert column(table, "reached") == [3, 2]
+    for row in found.rows:
+        if row.label == "convnet:xs" and row.seed == 0:
+            assert row.matched_loss_accuracy is None
+            continue
+        curves = found.records[row.run_id].curves
+        first = min(i for i, loss in enumerate(curves.train_loss) if loss is not None and loss <= 0.05)
+        assert (row.matched_loss_step, row.matched_loss_accuracy) == (curves.step[first], curves.test_accuracy[first])
 
 
 def longer(gain: float) -> Frame:

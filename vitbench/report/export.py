@@ -72,6 +72,8 @@ _MEANING: dict[str, tuple[str, str]] = {
     "gap": ("share of images", "test error minus clean-train error: descriptive"),
     "time_harm": ("share of images", "test error at the end minus at the onset"),
     "onset_step": ("steps", "curve point of lowest validation loss"),
+    "matched_loss_step": ("steps", "first curve point with a clean-train loss of .05 nats or less"),
+    "matched_loss_accuracy": ("share of images", "test accuracy there, on the curve's sample of test images"),
     "rise": ("nats", "last validation loss minus lowest"),
     "fit_state": ("", "underfit, fit, overfit or unknown: a label, never a test"),
     "over_confident": ("", "whether test loss grew past the study's ratio since the onset"),

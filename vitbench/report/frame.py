@@ -9,7 +9,7 @@ from vitbench.config.controls import MAIN
 from vitbench.grid import Resolved, Run, counts_of
 from vitbench.metrics import fit_state, over_confident, overfitting
 from vitbench.record import DamagedRecord, Failure, RunRecord
-from vitbench.row import Row
+from vitbench.row import MATCHED_LOSS, Row
 from vitbench.search import Search
 from vitbench.streams import Streams
 
@@ -103,6 +103,7 @@ def _measure(record: RunRecord, rule: FitRule) -> dict[str, Any]:
     if record.outcome == "done" and curves.val_loss is not None:
         along = overfitting(_whole(curves.val_loss), _whole(curves.test_loss),
                             [1 - a for a in _whole(curves.test_accuracy)])
+    matched = next((i for i, loss in enumerate(curves.train_loss) if loss is not None and loss <= MATCHED_LOSS), None)
     gap = state = None
     if final.test_accuracy is not None and final.train_accuracy is not None:
         gap = final.train_accuracy - final.test_accuracy
@@ -116,6 +117,8 @@ def _measure(record: RunRecord, rule: FitRule) -> dict[str, Any]:
         "time_harm": along.time_harm if along else None,
         "onset_step": curves.step[along.onset_index] if along else None,
         "early_stopped_accuracy": curves.test_accuracy[along.onset_index] if along else None,
+        "matched_loss_step": None if matched is None else curves.step[matched],
+        "matched_loss_accuracy": None if matched is None else curves.test_accuracy[matched],
         "rise": along.rise if along else None,
         "fit_state": state,
         "over_confident": over_confident(along.test_loss_ratio if along else None, threshold=rule.test_loss_ratio),
