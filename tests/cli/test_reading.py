@@ -67,7 +67,7 @@ def test_the_frame_and_the_page_are_written_where_asked(results: Path) -> None:
     (("export", "quick", "--format", "json", "-o", "no/such/folder"), "--output: cannot write no/such/folder"),
     (("logs", "zzzz"), "0 runs in results begin with this id"),
     (("list", "model"), "Did you mean 'models'?"),
-    (("run", "nothing"), "no such study; known here: budgets_digits, fashion_mnist, label_noise, made_up, "),
+    (("run", "nothing"), "no such study; known here: budgets_digits, "),
     (("run", "quick", "--time-limit", "soon"), "--time-limit: should be a time like 2h"),
     (("run", "quick", "--only", "modle=x"), "Did you mean 'model'?"),
     (("run", "quick", "seeds"), "write key=value"),

@@ -10,11 +10,12 @@ from vitbench.report.matched_loss import matched_loss
 from vitbench.report.ranking import ranking
 from vitbench.report.render import Table
 from vitbench.report.tuning import trials, tuning
+from vitbench.report.variance import variance
 
 BESIDE: dict[str, Callable[[Frame], Table | None]] = {
     "budgets": partial(ranking, axis="budget"), "regimes": partial(ranking, axis="regime"),
     "settings": partial(ranking, axis="setting"), "tuning": tuning, "controls": controls,
-    "matched_loss": matched_loss,
+    "variance": variance, "matched_loss": matched_loss,
     "anchors": anchors.table, "trials": trials}
 """Beside the summary. Each gives None where the study has nothing for it."""
 
