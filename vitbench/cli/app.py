@@ -105,8 +105,8 @@ def status(study: StudyArgument, results: Results = RESULTS, as_json: AsJson = F
 @app.command()
 def tables(study: StudyArgument,
            name: Annotated[str, typer.Argument(metavar="[NAME]", help="summary; budgets, regimes, settings: does the "
-                                               "ranking change with them; tuning; controls; anchors; trials."
-                                               )] = "summary",
+                                               "ranking change with them; tuning; controls; anchors; crossovers; "
+                                               "efficiency; curves; trials.")] = "summary",
            form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, csv, json or html.")] = "md",
            mixed_devices: Annotated[bool, typer.Option("--mixed-devices", help="Allow runs of several devices in "
                                                        "one table.")] = False,
@@ -130,7 +130,8 @@ def tables(study: StudyArgument,
 
 _NEEDS = {"budgets": "it has one budget", "regimes": "it has one regime", "settings": "it has no tuning",
           "tuning": "it has no tuning", "trials": "it has no tuning", "controls": "it has no controls",
-          "anchors": "it has no anchors"}
+          "anchors": "it has no anchors",
+          **dict.fromkeys(("crossovers", "efficiency"), "it lacks attention or a CNN")}
 
 
 @app.command()

@@ -5,7 +5,10 @@ from functools import partial
 
 from vitbench.report import anchors
 from vitbench.report.controls import controls
+from vitbench.report.crossovers import crossovers
+from vitbench.report.efficiency import efficiency
 from vitbench.report.frame import Frame
+from vitbench.report.learning_curves import learning_curves
 from vitbench.report.matched_loss import matched_loss
 from vitbench.report.ranking import ranking
 from vitbench.report.render import Table
@@ -15,14 +18,15 @@ from vitbench.report.variance import variance
 BESIDE: dict[str, Callable[[Frame], Table | None]] = {
     "budgets": partial(ranking, axis="budget"), "regimes": partial(ranking, axis="regime"),
     "settings": partial(ranking, axis="setting"), "tuning": tuning, "controls": controls,
-    "variance": variance, "matched_loss": matched_loss,
-    "anchors": anchors.table, "trials": trials}
+    "crossovers": crossovers, "variance": variance, "anchors": anchors.table, "efficiency": efficiency,
+    "curves": learning_curves, "matched_loss": matched_loss, "trials": trials}
 """Beside the summary. Each gives None where the study has nothing for it."""
 
-
-BY_NAME = {"trials", "matched_loss"}  # shown only when asked for
+WHERE_ASKED = ("efficiency", "curves", "matched_loss", "trials")
+"""Long, or, as the fits, a matter of seconds."""
 
 
 def beside(frame: Frame) -> list[Table]:
-    """What a study has beside its summary."""
-    return [table for name, of in BESIDE.items() if name not in BY_NAME and (table := of(frame)) is not None]
+    """What a study has beside its summary, but for what is shown only where asked."""
+    found = [of(frame) for name, of in BESIDE.items() if name not in WHERE_ASKED]
+    return [table for table in found if table is not None and table.rows]
