@@ -52,15 +52,25 @@ def judge(name: str, evidence: Evidence) -> Verdict:
     """
     meta = CLAIMS.get(name).meta
     verdict = _judge(name, evidence)
-    if evidence.lost:
-        verdict = _agreed(verdict, _judge(name, evidence.without_lost()), {row.run_id for row in evidence.lost})
+    studies = [evidence, *_elsewhere(meta, evidence)]
+    lost = {row.run_id for study in studies for row in study.lost}
+    if evidence.lost or lost & set(verdict.run_ids):
+        verdict = _agreed(verdict, _judge(name, evidence.without_lost()), lost)
     verdict = _anchored(verdict, evidence)
-    if evidence.exploratory:
+    why = " ".join(study.exploratory for study in studies if study.exploratory and (
+        study is evidence or {row.run_id for row in study.rows} & set(verdict.run_ids)))
+    if why:
         verdict = replace(verdict, outcome="exploratory",
-                          sentence=f"{evidence.exploratory} Without that: {verdict.outcome}. {verdict.sentence}")
+                          sentence=f"{why} Without that: {verdict.outcome}. {verdict.sentence}")
     run = controls_run(evidence)
     return replace(verdict, controls_run=tuple(c for c in meta.controls if c in run),
                    controls_missing=tuple(c for c in meta.controls if c not in run))
+
+
+def _elsewhere(meta: ClaimMeta, evidence: Evidence) -> list[Evidence]:
+    """The other studies that the claim may look at: on the datasets of the studies that it plants."""
+    datasets = meta.planted.datasets if meta.planted else ()
+    return [study for dataset in datasets for study in evidence.elsewhere(dataset)]
 
 
 def _judge(name: str, evidence: Evidence) -> Verdict:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from vitbench import measurement
@@ -31,7 +31,7 @@ def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
 def _evidence(folder: StudyFolder, frame: Frame | None = None) -> Evidence:
     study = folder.study
     return evidence_of(frame or folder.frame(), looks=len(study.looks), measured=partial(_measured, folder),
-                       space=study.tuning.space if study.tuning else {}, elsewhere=partial(_elsewhere, folder))
+                       space=study.tuning.space if study.tuning else {}, elsewhere=cache(partial(_elsewhere, folder)))
 
 
 def _elsewhere(folder: StudyFolder, dataset: str) -> tuple[Evidence, ...]:

@@ -193,9 +193,11 @@ class Evidence:
         return tuple(row for row in self.rows if row.outcome != "done")
 
     def without_lost(self) -> "Evidence":
-        """For the second analysis of protocol rule 13: the seeds that a lost run belongs to are left out."""
+        """For the second analysis of protocol rule 13: the seeds that a lost run belongs to are left out, those of
+        other studies, too."""
         lost = frozenset((cell_of(row), row.seed) for row in self.lost)
-        return replace(self, rows=tuple(row for row in self.rows if row.outcome == "done"), left_out=lost)
+        return replace(self, rows=tuple(row for row in self.rows if row.outcome == "done"), left_out=lost,
+                       elsewhere=lambda dataset: tuple(one.without_lost() for one in self.elsewhere(dataset)))
 
     @cached_property
     def test_images(self) -> int:

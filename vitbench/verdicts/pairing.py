@@ -1,7 +1,9 @@
 """Pairing: contrasts formed inside each seed before any rule sees them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,15 @@ from vitbench.verdicts.verdict import Blocked
 Float32Array = npt.NDArray[np.float32]
 Place = tuple[int, str]  # position in the stratum's models, share
 Rows = Mapping[Place, Row]  # of one seed and stratum
+LOST = "Every seed has a run that diverged or failed"
+
+
+class Compared(NamedTuple):
+    """What a contrast between two studies takes of each."""
+
+    evidence: Evidence
+    strata: Sequence[Stratum]
+    shares: Sequence[str]
 
 
 def contrast_of(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str],
@@ -42,6 +53,31 @@ def accuracy_difference(evidence: Evidence, strata: Sequence[Stratum], share: st
     return accuracy_contrast(evidence, strata, {(0, share): 1.0, (1, share): -1.0})
 
 
+def contrast_between(first: Compared, second: Compared, value: Callable[[Rows], float]) -> Contrast:
+    """`value` of the rows of each seed and stratum of two studies, whose strata stand in the same order. The places of
+    the second's models come behind those of the first's, and the strata have the first's names.
+
+    Raises Blocked as `contrast_of` does, and where one study asks for seeds that the other does not.
+    """
+    studies = (first, second)
+    seeds = [{seed for cells in _cells(*one[1:]) for cell in cells.values() for seed in one.evidence.seeds[cell]}
+             for one in studies]
+    for one, other, lacking in ((first, second, seeds[0] - seeds[1]), (second, first, seeds[1] - seeds[0])):
+        if lacking:
+            missing = _listed([str(seed) for seed in sorted(lacking)])
+            raise Blocked(f"Study {other.evidence.study} asks for no runs of the seeds {missing}, which study "
+                          f"{one.evidence.study} has: each seed is compared with itself")
+    sides = [_paired(*one) for one in studies]
+    paired = {seed: [{**a, **{(len(stratum.models) + place, share): row for (place, share), row in b.items()}}
+                     for stratum, a, b in zip(first.strata, sides[0][seed], sides[1][seed], strict=True)]
+              for seed in sides[0] if seed in sides[1]}
+    if not paired:
+        raise Blocked(LOST)
+    _one_device(row for rows_K in paired.values() for rows in rows_K for row in rows.values())
+    found = _contrast(first.evidence, first.strata, paired, value)
+    return replace(found, alpha=min(one.evidence.alpha for one in studies))
+
+
 def _contrast(evidence: Evidence, strata: Sequence[Stratum], paired: Mapping[int, Sequence[Rows]],
               value: Callable[[Rows], float], images_KSI: tuple[Float32Array, ...] = ()) -> Contrast:
     y_SK = np.array([[value(rows) for rows in rows_K] for rows_K in paired.values()], dtype=np.float64)
@@ -57,8 +93,7 @@ def _contrast(evidence: Evidence, strata: Sequence[Stratum], paired: Mapping[int
 
 def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]) -> dict[int, list[Rows]]:
     """Seed -> rows of each stratum, for the seeds that lack none. A run left out takes its seed with it."""
-    cells = [{(place, share): stratum.cell(place, share) for place in range(len(stratum.models)) for share in shares}
-             for stratum in strata]
+    cells = _cells(strata, shares)
     seeds = sorted({seed for cells_of in cells for cell in cells_of.values() for seed in evidence.seeds.get(cell, ())})
     wanted = {(cell, seed): evidence.by_cell.get(cell, {}).get(seed)
               for seed in seeds for cells_of in cells for cell in cells_of.values()}
@@ -69,8 +104,13 @@ def _paired(evidence: Evidence, strata: Sequence[Stratum], shares: Sequence[str]
         if all(len(rows) == len(of) for rows, of in zip(rows_K, cells, strict=True)):
             found[seed] = list(rows_K)
     if not found:
-        raise Blocked("Every seed has a run that diverged or failed")
+        raise Blocked(LOST)
     return found
+
+
+def _cells(strata: Sequence[Stratum], shares: Sequence[str]) -> list[dict[Place, CellOf]]:
+    return [{(place, share): stratum.cell(place, share) for place in range(len(stratum.models)) for share in shares}
+            for stratum in strata]
 
 
 def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence) -> None:
@@ -84,12 +124,16 @@ def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence)
                if row is None and (cell, seed) not in evidence.left_out]
     if missing:
         raise Blocked(f"{len(missing)} of the {len(wanted)} runs that it rests on are missing ({_listed(missing)}); "
-                      "vitbench run does them")
+                      f"`vitbench run {evidence.study}` does them")
     edges = sorted({f"{cell.label} at {cell.share}" for cell, _ in wanted if cell in evidence.edges})
     if edges:
         raise Blocked(f"The best trial of its tuning lies on the edge of what was searched ({_listed(edges)}): search "
                       "wider")
-    devices = {row.device for row in wanted.values() if row and row.device}
+    _one_device(row for row in wanted.values() if row)
+
+
+def _one_device(rows: Iterable[Row]) -> None:
+    devices = {row.device for row in rows if row.device}
     if len(devices) > 1:
         raise Blocked(f"Its runs were computed on {', '.join(sorted(devices))}; a verdict rests on one device")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from vitbench.stats import FEW_SEEDS, Interval
 from vitbench.stats.power import MOST_SEEDS, seeds_needed
 from vitbench.verdicts.contrast import TOLERANCE, Contrast
-from vitbench.verdicts.verdict import Leg, Outcome, Part, Verdict
+from vitbench.verdicts.verdict import Blocked, Leg, Outcome, Part, Unmeasured, Verdict
 
 
 def rule_g(y: Contrast, *, margin: float) -> Verdict:
@@ -83,6 +83,14 @@ def described(name: str, sentence: str, y: Contrast) -> Leg:
     """A contrast that stands beside what decides."""
     return Leg(name=name, sentence=sentence, effect=y.interval, level=1 - y.alpha, p=None if y.few_seeds else y.p,
                run_ids=y.run_ids)
+
+
+def beside(name: str, sentence: str, contrast: Callable[[], Contrast]) -> Leg:
+    """The same of a contrast that decides nothing and may lack what it takes: then the leg says what."""
+    try:
+        return described(name, sentence, contrast())
+    except (Blocked, Unmeasured) as why:
+        return Leg(name=name, sentence=str(why))
 
 
 def undecided(sentence: str, y: Contrast, *, margin: float) -> Verdict:

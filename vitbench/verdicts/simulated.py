@@ -82,6 +82,11 @@ class Planted:
     exact: bool = False
     equivalence: bool = False
 
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """On which there may be another study that the claim looks at: from either of two, the claim sees the other."""
+        return (str(self.study.get("dataset")), *self.elsewhere) if self.elsewhere else ()
+
     def __post_init__(self) -> None:
         if self.equivalence and self.null is None:
             raise PluginError("null: an equivalence needs a law of its own, an effect exactly at the margin; found "
