@@ -51,7 +51,7 @@ def data_efficiency(sizes_N: Values, reference_SN: npt.NDArray[np.floating], oth
 
 def _factor(sizes_N: FloatArray, behind_SN: FloatArray, images: float, level: float) -> Factor:
     """From how far the other model's errors lie above the reference's at `images`."""
-    sign, needed = _reached(sizes_N, behind_SN.mean(axis=0))
+    sign, needed = reached(sizes_N, behind_SN.mean(axis=0))
     seeds = len(behind_SN)
     if seeds < 2:
         return Factor(images, sign, needed / images, None, None, seeds)
@@ -62,7 +62,7 @@ def _factor(sizes_N: FloatArray, behind_SN: FloatArray, images: float, level: fl
                   None if found.open_right or sign == ">" else high / images, seeds)
 
 
-def _reached(sizes_N: FloatArray, behind_N: FloatArray) -> tuple[Sign, float]:
+def reached(sizes_N: FloatArray, behind_N: FloatArray) -> tuple[Sign, float]:
     """The size at which a falling line in ln n comes down to 0, or the end of the range that it lies beyond."""
     reached = np.flatnonzero(behind_N <= TIE)
     if not reached.size:
