@@ -90,8 +90,8 @@ def test_a_model_that_cannot_be_looked_into_is_left_out_and_one_that_was_not_is_
     missing = judge(CLAIM, without(whole, "attention:m", asked=False))
     assert missing.outcome == "undecided"
     assert missing.sentence == (
-        "It rests on what the probe attention_distance measures on its runs, and attention:m at 80 a class, seed 0, was "
-        "not looked at as it stands on record: run `vitbench probe attention_distance simulated`")
+        "It rests on what the probe attention_distance measures on its runs, and attention:m at 80 a class, seed 0, "
+        "was not looked at as it stands on record: run `vitbench probe attention_distance simulated`")
 
 
 def test_where_the_full_size_alone_was_looked_at_the_slope_says_what_is_missing() -> None:

@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 from vitbench.row import Row
-from vitbench.verdicts import Blocked, Evidence, Expected, Planted, accuracy_contrast, accuracy_difference, contrast_of
+from vitbench.verdicts import (
+    Blocked,
+    Evidence,
+    Expected,
+    Planted,
+    Rows,
+    Side,
+    accuracy_contrast,
+    accuracy_difference,
+    contrast_between,
+    contrast_of,
+)
 from vitbench.verdicts.conformance import losing
 from vitbench.verdicts.evidence import CellOf
 from vitbench.verdicts.groups import matched_pairs
@@ -168,3 +179,41 @@ def test_a_tuned_cell_on_the_edge_of_its_search_blocks() -> None:
 def test_a_failed_run_counts_on_as_many_images_as_the_others_saw() -> None:
     whole = changed(losing(evidence(), lambda row: row.seed == 1), lambda row: row.seed == 1, test_images=9999)
     assert accuracy_difference(whole, matched_pairs(whole), "20 a class").images_KSI[0].shape == (3, 1000)
+
+
+def gained(rows: Rows) -> float:
+    """What the first model of the second study is ahead of that of the first."""
+    return rows[2, "5 a class"].counted_accuracy - rows[0, "5 a class"].counted_accuracy
+
+
+def test_between_two_studies_each_seed_is_paired_with_itself() -> None:
+    first, second = (replace(evidence(dataset=name), study=name) for name in ("one", "two"))
+    sides = [Side(of, matched_pairs(of), ["5 a class"]) for of in (first, second)]
+    found = contrast_between(*sides, gained)
+    assert found.strata == tuple(stratum.name for stratum in matched_pairs(first))
+    by = {(row.label, row.seed): row.test_accuracy for row in second.rows if row.share == "5 a class"}
+    own = {(row.label, row.seed): row.test_accuracy for row in first.rows if row.share == "5 a class"}
+    for k, label in enumerate(("attention:m", "attention:s")):
+        assert found.y_SK[:, k] == pytest.approx([by[label, seed] - own[label, seed] for seed in range(3)])
+    used = {row.run_id for row in (*first.rows, *second.rows) if row.family != "control" and row.share == "5 a class"}
+    assert found.run_ids == tuple(sorted(used))
+    assert contrast_between(sides[0], Side(replace(second, looks=5), *sides[1][1:]), gained).alpha == 0.01
+
+
+def test_between_two_studies_seeds_of_one_alone_are_named_and_lost_ones_drop_from_both() -> None:
+    first, more = replace(evidence(dataset="one"), study="one"), replace(evidence(dataset="two", seeds=5), study="two")
+    sides = [Side(of, matched_pairs(of), ["5 a class"]) for of in (first, more)]
+    for order in (sides, sides[::-1]):
+        with pytest.raises(Blocked, match="Study one asks for no runs of the seeds 3; 4, which study two has"):
+            contrast_between(*order, gained)
+    second = replace(evidence(dataset="two"), study="two")
+    views = [losing(of, lambda row, seed=seed: row.seed == seed).without_lost()  # type: ignore[misc]
+             for of, seed in ((first, 0), (second, 2))]
+    left = contrast_between(*(Side(of, matched_pairs(of), ["5 a class"]) for of in views), gained)
+    assert left.n == 1
+    gone = losing(second, lambda row: row.seed in (1, 2)).without_lost()
+    with pytest.raises(Blocked, match="Every seed has a run that diverged or failed"):
+        contrast_between(*(Side(of, matched_pairs(of), ["5 a class"]) for of in (views[0], gone)), gained)
+    other = changed(second, lambda _: True, device="cuda:0")
+    with pytest.raises(Blocked, match="computed on cuda:0, simulated"):
+        contrast_between(sides[0], Side(other, matched_pairs(other), ["5 a class"]), gained)

@@ -52,6 +52,6 @@ def number(row: Mapping[str, Value], column: str) -> float:
     """What was measured in a column. Raises Blocked where the probe found no number."""
     found = row[column]
     if not isinstance(found, int | float):
-        raise Blocked(f"There is no {column} of {row.get('label', 'the mechanism')} at {row.get('share')}, seed "
-                      f"{row.get('seed')}")
+        of = f"{row['label']} at {row['share']}, seed {row['seed']}" if row.get("label") else "the mechanism"
+        raise Blocked(f"There is no {column} of {of}")
     return found
