@@ -10,12 +10,11 @@ from vitbench.spec import canonical_json, split_version
 from vitbench.verdicts import (
     Blocked,
     Cell,
-    CellOf,
-    Compared,
     Evidence,
     Expected,
     Leg,
     Planted,
+    Side,
     Stratum,
     Verdict,
     contrast_between,
@@ -71,15 +70,15 @@ def _z(row: Row) -> float:
     return log((right + 0.5) / (row.test_images - right + 0.5))
 
 
-def _studies(evidence: Evidence) -> tuple[Compared, Compared]:
+def _studies(evidence: Evidence) -> tuple[Side, Side]:
     """The far study and the near one, whichever of them is judged. Raises Blocked unless there is one that fits."""
     own = split_version(evidence.planned[0].spec.dataset)[0] if evidence.planned else "nothing"
     if own not in (FAR, NEAR):
         raise Blocked(f"It takes a study of {FAR} and one of {NEAR}; this one is of {own}")
-    here, fitting, told = _compared(evidence), [], []
+    here, fitting, told = _side(evidence), [], []
     for other in evidence.on(NEAR if own == FAR else FAR):
         try:
-            fitting.append(_like(here, _compared(other)))
+            fitting.append(_like(here, _side(other)))
             told.append(f"{other.study} fits")
         except Blocked as why:
             told.append(f"{other.study}: {why}")
@@ -89,10 +88,10 @@ def _studies(evidence: Evidence) -> tuple[Compared, Compared]:
     return (here, fitting[0]) if own == FAR else (fitting[0], here)
 
 
-def _compared(evidence: Evidence) -> Compared:
+def _side(evidence: Evidence) -> Side:
     full = evidence.full
     strata = evidence.strata([(a["l"], c["l"]) for a, c in matched_architectures(evidence, "l")], [full])
-    return Compared(evidence, sorted(strata, key=lambda stratum: _key(evidence, stratum)), [full])
+    return Side(evidence, sorted(strata, key=lambda stratum: _key(evidence, stratum)), [full])
 
 
 def _key(evidence: Evidence, stratum: Stratum) -> str:
@@ -102,9 +101,9 @@ def _key(evidence: Evidence, stratum: Stratum) -> str:
                                                for of in facts]])
 
 
-def _like(here: Compared, there: Compared) -> Compared:
+def _like(here: Side, there: Side) -> Side:
     """`there`. Raises Blocked with what differs."""
-    alike: dict[str, Callable[[Compared], object]] = {
+    alike: dict[str, Callable[[Side], object]] = {
         "models, recipes or conditions": lambda of: [_key(of.evidence, stratum) for stratum in of.strata],
         "images drawn": lambda of: of.evidence.drawn[of.shares[0]],
         "options of the dataset": lambda of: {**of.evidence.planned[0].spec.dataset_options, "distance": None}}
@@ -114,7 +113,7 @@ def _like(here: Compared, there: Compared) -> Compared:
     return there
 
 
-def _unfit(far: Compared, near: Compared) -> Iterator[str]:
+def _unfit(far: Side, near: Side) -> Iterator[str]:
     """Of each stratum what makes it say nothing."""
     for stratum, other in zip(far.strata, near.strata, strict=True):
         rows = [[_rows(study, of, place) for place in (0, 1)] for study, of in ((far, stratum), (near, other))]
@@ -124,11 +123,11 @@ def _unfit(far: Compared, near: Compared) -> Iterator[str]:
             yield f"Both models are right on all but {1 - PERFECT:.3g} of {NEAR} at most, in {stratum.name}"
 
 
-def _rows(study: Compared, stratum: Stratum, place: int) -> Collection[Row]:
-    return study.evidence.by_cell[CellOf(stratum.models[place], study.shares[0], stratum.condition)].values()
+def _rows(study: Side, stratum: Stratum, place: int) -> Collection[Row]:
+    return study.evidence.by_cell[stratum.cell(place, study.shares[0])].values()
 
 
-def _sight(far: Compared) -> Leg:
+def _sight(far: Side) -> Leg:
     """The receptive fields of the CNNs, as far as they were measured."""
     study = far.evidence
     field = {row["label"]: row["field"] for of in study.measured(SIGHT) for row in of.rows if row.get("field")}

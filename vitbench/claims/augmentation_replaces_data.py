@@ -44,8 +44,13 @@ def judge(evidence: Evidence) -> Verdict:
     if len(sizes) < 3:
         raise Blocked(f"It takes sizes between the smallest and the largest; the study has {', '.join(sizes)} alone")
     y = contrast_of(evidence, strata, sizes, lambda rows: fmean(log2(k) for _, k in _factors(rows, sizes)))
-    beyond_K, below_K = (contrast_of(evidence, strata, sizes, lambda rows, sign=sign: sum(
-        found == sign for found, _ in _factors(rows, sizes))).y_SK.sum(axis=0) for sign in (">", "<="))
+
+    def places_K(sign: str) -> FloatArray:
+        """How often the factor of a stratum is only bounded so."""
+        return contrast_of(evidence, strata, sizes, lambda rows: sum(
+            found == sign for found, _ in _factors(rows, sizes))).y_SK.sum(axis=0)
+
+    beyond_K, below_K = places_K(">"), places_K("<=")
     told = (f"Of {y.y_SK.size * (len(sizes) - 2)} places, `none` does not come so low with all its images in "
             f"{beyond_K.sum():g}, and the regime is worse than `none` at its smallest size in {below_K.sum():g}")
     verdict = rule_g(y, margin=MARGIN)

@@ -74,6 +74,9 @@ def judge(evidence: Evidence) -> Verdict:
         lambda rows: drop(rows, LEARNED), lambda rows: drop(rows, SINUSOIDAL),
         lambda rows: drop(rows, LEARNED) - drop(rows, SINUSOIDAL)))
     verdict = rule_g(y, margin=MARGIN)
+    if verdict.t_p is not None:  # both have to be shown
+        kept = sinusoidal.t_p(MOST_LOST) if sinusoidal.interval.mean < MOST_LOST else 1.0
+        verdict = replace(verdict, t_p=max(verdict.t_p, kept))
     if sinusoidal.lies_above(MOST_LOST):
         verdict = replace(verdict, outcome="fails", sentence=(
             f"With sinusoidal positions themselves {sinusoidal.interval.mean:.3g} of accuracy is lost, more than "

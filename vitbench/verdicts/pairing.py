@@ -19,7 +19,7 @@ Rows = Mapping[Place, Row]  # of one seed and stratum
 LOST = "Every seed has a run that diverged or failed"
 
 
-class Compared(NamedTuple):
+class Side(NamedTuple):
     """What a contrast between two studies takes of each."""
 
     evidence: Evidence
@@ -53,7 +53,7 @@ def accuracy_difference(evidence: Evidence, strata: Sequence[Stratum], share: st
     return accuracy_contrast(evidence, strata, {(0, share): 1.0, (1, share): -1.0})
 
 
-def contrast_between(first: Compared, second: Compared, value: Callable[[Rows], float]) -> Contrast:
+def contrast_between(first: Side, second: Side, value: Callable[[Rows], float]) -> Contrast:
     """`value` of the rows of each seed and stratum of two studies, whose strata stand in the same order. The places of
     the second's models come behind those of the first's, and the strata have the first's names.
 
