@@ -1,5 +1,7 @@
 """attention_overtakes_with_enough_data: each outcome from the differences that should give it."""
 
+import re
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +28,7 @@ def evidence(behind: float, ahead: float, number: int = 0, **study: Any) -> Evid
 
 
 @pytest.mark.parametrize(("behind", "ahead", "outcome", "words"), [
-    (10, 5, "holds", "Behind at 5 a class (50 drawn images), ahead at 80 a class (800 drawn images); the size at"),
+    (10, 5, "holds", "Behind at 5 a class (50 drawn images), ahead at 80 a class (800 drawn images). The mean is"),
     (10, -5, "fails", "No crossover up to 80 a class (800 drawn images). The interval ends below"),
     (-10, 5, "blocked", "Ahead from the start: attention leads at 5 a class (50 drawn images)"),
     (0, 5, "undecided", "but at 5 a class (50 drawn images) the interval of the difference holds 0"),
@@ -38,10 +40,25 @@ def test_it_decides_by_both_ends_of_the_data(behind: float, ahead: float, outcom
     assert words in found.sentence
 
 
-def test_it_rests_on_the_runs_of_both_ends_and_no_others() -> None:
+def test_it_rests_on_both_ends_and_shows_the_sizes_between_which_it_overtakes() -> None:
     whole = evidence(10, 5)
-    ends = {row.run_id for row in whole.rows if row.share != "20 a class"}
-    assert set(claim(whole).run_ids) == ends
+    found = claim(whole)
+    start, crossing = found.legs
+    assert start.effect is not None
+    assert start.effect.mean == pytest.approx(-0.1, abs=0.03)
+    assert crossing.name == "n* of none, steps:300, default: attention:s against convolution:s"
+    assert crossing.sentence.startswith("attention overtakes the CNN at about ")
+    low, high = re.findall(r"[0-9]+", crossing.sentence.partition("[")[2])
+    assert 40 < int(low) < 160 < int(high) < 640  # level at 160 training images, of 40 to 640
+    assert set(found.run_ids) == {row.run_id for row in whole.rows}
+
+
+def test_where_an_inner_size_is_missing_the_ends_still_decide() -> None:
+    whole = evidence(10, 5)
+    gone = replace(whole, rows=tuple(row for row in whole.rows if row.share != "20 a class"))
+    found = claim(gone)
+    assert found.outcome == "holds"
+    assert "20 of the 60 runs that it rests on are missing" in found.legs[1].sentence
 
 
 def test_one_size_of_data_is_not_enough() -> None:

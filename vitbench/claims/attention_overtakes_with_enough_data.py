@@ -2,18 +2,29 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from vitbench.claims import CLAIMS, ClaimMeta
+from vitbench.stats import sentences
+from vitbench.stats.crossover import crossing, crossover_set
 from vitbench.verdicts import (
     Blocked,
     Cell,
+    CellOf,
+    Contrast,
     Evidence,
     Expected,
+    Leg,
     Planted,
+    Stratum,
     Verdict,
     accuracy_difference,
+    contrast_of,
     decided,
+    described,
     matched_pairs,
     rule_g,
+    with_legs,
 )
 from vitbench.verdicts.controls import HEADLINE
 
@@ -32,7 +43,10 @@ def _planted(cell: Cell) -> Expected:
     planted=Planted("10 points behind at the smallest size, 2 ahead at the largest; 10 seeds", _planted, power=0.85),
     margin=MARGIN, controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
-    """D, accuracy of attention minus that of its CNN: U(D) < 0 at the smallest size of data, rule G at the largest."""
+    """D, accuracy of attention minus that of its CNN: holds if U(D at the smallest size) < 0 and D at the largest
+    passes rule G; fails, 'no crossover up to N', if U(D at the largest) < margin; blocked, 'ahead from the start', if
+    L(D at the smallest) > 0. The set n* of each stratum, over all sizes that it has, stands beside it.
+    """
     smallest, full = evidence.smallest, evidence.full
     if smallest == full:
         raise Blocked(f"It takes two sizes of data; the study has {full} alone")
@@ -40,15 +54,37 @@ def judge(evidence: Evidence) -> Verdict:
     start, end = (accuracy_difference(evidence, pairs, share) for share in (smallest, full))
     little, much = evidence.described(smallest), evidence.described(full)
     if start.lies_above(0):
-        return decided("blocked", f"Ahead from the start: attention leads at {little}, nothing is overtaken", start)
-    verdict = rule_g(end, margin=MARGIN)
-    verdict = replace(verdict, run_ids=tuple(sorted({*start.run_ids, *end.run_ids})))
-    if verdict.outcome == "fails":
-        return replace(verdict, sentence=f"No crossover up to {much}. {verdict.sentence}")
-    if verdict.outcome != "holds":
-        return verdict
-    if not start.lies_below(0):
-        return replace(verdict, outcome="undecided", sentence=f"Ahead at {much}, but at {little} the interval of the "
-                                                              f"difference holds 0. {verdict.sentence}")
-    return replace(verdict, sentence=f"Behind at {little}, ahead at {much}; the size at which it overtakes is not "
-                                     f"estimated. {verdict.sentence}")
+        verdict = decided("blocked", f"Ahead from the start: attention leads at {little}, nothing is overtaken", start)
+    else:
+        verdict = rule_g(end, margin=MARGIN)
+        if verdict.outcome == "fails":
+            verdict = replace(verdict, sentence=f"No crossover up to {much}. {verdict.sentence}")
+        elif verdict.outcome == "holds" and not start.lies_below(0):
+            verdict = replace(verdict, outcome="undecided", sentence=(
+                f"Ahead at {much}, but at {little} the interval of the difference holds 0. {verdict.sentence}"))
+        elif verdict.outcome == "holds":
+            verdict = replace(verdict, sentence=f"Behind at {little}, ahead at {much}. {verdict.sentence}")
+    return with_legs(verdict, described(f"difference at {smallest}", "attention minus CNN", start),
+                     *(_set(evidence, pair) for pair in pairs))
+
+
+def _set(evidence: Evidence, pair: Stratum) -> Leg:
+    """n* over the sizes at which the study asks for both models, or why it is not to be had."""
+    name = f"n* of {pair.name}"
+    shares = [n for n in evidence.shares if all(
+        CellOf(label, n, pair.condition) in evidence.seeds for label in pair.models)]
+
+    def difference(n: str) -> Contrast:
+        return contrast_of(evidence, (pair,), shares, lambda rows: (
+            rows[0, n].counted_accuracy - rows[1, n].counted_accuracy))
+
+    try:
+        of = [difference(n) for n in shares]
+    except Blocked as why:
+        return Leg(name=name, sentence=str(why))
+    images = {row.share: row.train_images for row in evidence.rows}
+    sizes, difference_SN = [images[n] for n in shares], np.stack([y.y_S for y in of], axis=1)
+    seeds = len(difference_SN)
+    found = crossing(sizes, difference_SN.mean(axis=0))
+    left_open = crossover_set(sizes, difference_SN) if seeds > 1 else None
+    return Leg(name=name, sentence=sentences.of_crossing(found, left_open, sizes, seeds=seeds), run_ids=of[0].run_ids)

@@ -47,8 +47,8 @@ def judge(evidence: Evidence) -> Verdict:
 
     def places_K(sign: str) -> FloatArray:
         """How often the factor of a stratum is only bounded so."""
-        return contrast_of(evidence, strata, sizes, lambda rows: sum(
-            found == sign for found, _ in _factors(rows, sizes))).y_SK.sum(axis=0)
+        return np.asarray(contrast_of(evidence, strata, sizes, lambda rows: sum(
+            found == sign for found, _ in _factors(rows, sizes))).y_SK.sum(axis=0))
 
     beyond_K, below_K = places_K(">"), places_K("<=")
     told = (f"Of {y.y_SK.size * (len(sizes) - 2)} places, `none` does not come so low with all its images in "
