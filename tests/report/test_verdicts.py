@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from tests.report.factory import frame, study
 from vitbench.report import verdicts
+from vitbench.report.frame import Frame
+from vitbench.report.notes import identity
 from vitbench.report.render import markdown_text
 from vitbench.report.verdicts import Judged
 from vitbench.stats import Interval
@@ -21,9 +23,13 @@ WHOLE = Verdict(
 BARE = Verdict(outcome="blocked", sentence="No run")
 
 
+def on(of: Frame, claim: str, verdict: Verdict) -> Judged:
+    return Judged(of.study, claim, verdict, identity(of))
+
+
 def judged() -> list[Judged]:
     of = frame(study())
-    return [Judged.on(of, CLAIM, WHOLE), Judged.on(of, "gone", BARE)]
+    return [on(of, CLAIM, WHOLE), on(of, "gone", BARE)]
 
 
 def test_json_has_every_part_and_null_for_what_there_is_not() -> None:
@@ -72,7 +78,7 @@ def test_markdown_says_verdict_reason_and_what_it_rests_on() -> None:
 def test_one_seed_has_a_mean_and_no_interval() -> None:
     alone = Interval(0.02, None, None, None, 1)
     one = Verdict(outcome="undecided", sentence="1 seed", effect=alone, level=0.95, parts=(Part("a against b", alone),))
-    lines = verdicts.markdown([Judged.on(frame(study()), CLAIM, one)]).splitlines()
+    lines = verdicts.markdown([on(frame(study()), CLAIM, one)]).splitlines()
     assert "- effect: +0.02, n = 1; margin 0.01; test accuracy, as a share of images" in lines
     assert "- stratum: a against b" in lines
 
@@ -80,19 +86,19 @@ def test_one_seed_has_a_mean_and_no_interval() -> None:
 def test_legs_stand_with_their_own_numbers_and_described_ones_without_an_outcome() -> None:
     leg = Leg.of("first leg", replace(WHOLE, outcome="holds", sentence="It does"))
     beside = Leg(name="beside", sentence="decides nothing", effect=EFFECT, level=0.95)
-    [found] = json.loads(verdicts.json([Judged.on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))]))
+    [found] = json.loads(verdicts.json([on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))]))
     assert [(each["name"], each["verdict"], each["effect"], each["n"]) for each in found["legs"]] == [
         ("first leg", "holds", 0.0123457, 8), ("beside", None, 0.0123457, 8)]
-    text = verdicts.markdown([Judged.on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))])
+    text = verdicts.markdown([on(frame(study()), CLAIM, with_legs(WHOLE, leg, beside))])
     assert "- first leg: +0.0123 [-0.01, +0.03], n = 8; holds: It does\n" in text
     assert "- beside: +0.0123 [-0.01, +0.03], n = 8; decides nothing\n" in text
 
 
 def test_holm_is_over_all_that_were_tested_and_says_what_survives() -> None:
     of = frame(study())
-    tested = [Judged.on(of, name, replace(WHOLE, outcome=outcome, t_p=p)) for name, outcome, p in (
+    tested = [on(of, name, replace(WHOLE, outcome=outcome, t_p=p)) for name, outcome, p in (
         (CLAIM, "holds", 0.01), ("family_not_size", "holds", 0.03), (CLAIM, "undecided", 0.4))]
-    whole = [*tested, Judged.on(of, "four", BARE)]
+    whole = [*tested, on(of, "four", BARE)]
     assert [each["holm_p"] for each in json.loads(verdicts.json(whole))] == [0.03, 0.06, 0.4, None]
     text = verdicts.markdown(whole)
     assert ("3 of these verdicts rest on a test over seeds. If none of their claims were true, 0.05 of them at most, "

@@ -62,7 +62,7 @@ def judge(name: str, evidence: Evidence) -> Verdict:
     if why:
         verdict = replace(verdict, outcome="exploratory",
                           sentence=f"{why} Without that: {verdict.outcome}. {verdict.sentence}")
-    run = controls_run(evidence)
+    run = controls_run(evidence) if meta.controls else frozenset()
     return replace(verdict, controls_run=tuple(c for c in meta.controls if c in run),
                    controls_missing=tuple(c for c in meta.controls if c not in run))
 

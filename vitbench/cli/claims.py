@@ -13,6 +13,7 @@ from vitbench.record import DamagedRecord
 from vitbench.registry import load_plugin, plugin_sha256
 from vitbench.report.evidence import evidence_of
 from vitbench.report.frame import Frame
+from vitbench.report.notes import identity
 from vitbench.report.verdicts import Judged
 from vitbench.spec import split_version
 from vitbench.store import StoreError
@@ -23,9 +24,9 @@ from vitbench.verdicts import Blocked, Evidence, Verdict
 def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
     """A verdict for each claim that the study names, in its order. Raises PluginError or ClaimError for wrong code."""
     frame = folder.frame()
-    evidence = _evidence(folder, frame)
+    evidence, of = _evidence(folder, frame), identity(frame)
     for name in folder.study.claims:
-        yield Judged.on(frame, name, _verdict(name, folder, evidence, allow_plugins))
+        yield Judged(frame.study, name, _verdict(name, folder, evidence, allow_plugins), of)
 
 
 def _evidence(folder: StudyFolder, frame: Frame | None = None) -> Evidence:

@@ -171,7 +171,7 @@ def content_sha256(frame: Frame) -> str:
 
     A failed run stands with the hash of its reason, a run without a result as `missing` or `excluded`.
     """
-    stands = {row.run_id: sha256_json(row.reason) for row in frame.rows}
+    stands = {row.run_id: sha256_json(row.reason) for row in frame.rows if row.run_id not in frame.records}
     # Of a cell that is not tuned yet no run has an id of its own.
     stands |= {"/".join(run.key) if run.pending else run.spec.run_id: "missing" for run in frame.missing}
     stands |= dict.fromkeys(frame.excluded, "excluded")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitbench.claims import CLAIMS
-from vitbench.report.frame import Frame
-from vitbench.report.notes import identity
 from vitbench.report.render import csv_text, markdown_text, rounded
 from vitbench.stats import Interval
 from vitbench.stats.multiplicity import holm
@@ -25,11 +23,6 @@ class Judged:
     claim: str
     verdict: Verdict
     identity: tuple[str, str, str]  # code versions, numerics, content hash
-
-    @classmethod
-    def on(cls, frame: Frame, claim: str, verdict: Verdict) -> "Judged":
-        """The verdict on the study of `frame`."""
-        return cls(frame.study, claim, verdict, identity(frame))
 
     def data(self, holm_p: float | None = None) -> dict[str, Any]:
         """One object, null for what there is not; derived numbers with 6 significant digits. `holm_p` is the verdict's
