@@ -42,7 +42,7 @@ def _planted(cell: Cell) -> Expected:
     sentence="Attention relates things far apart in an image, where a CNN relates only what is near.",
     source="lecture notes on self-attention that this project starts from; Cordonnier et al. 2020, section 1",
     null="Attention is ahead of a CNN of its size by no more where two things stand far apart than where they touch.",
-    planted=Planted("80 against 74 % on far pairs, level on near ones; 10 seeds", _planted, power=0.85,
+    planted=Planted("80 against 74 % on far pairs, level on near ones; 10 seeds", _planted, power=0.9,
                     study={"dataset": FAR, "models": ["attention:l", "convolution:l"], "images_per_class": [80],
                            "seeds": 10}, elsewhere=(NEAR,)),
     margin=MARGIN, unit="logarithm of the odds of a right answer"))

@@ -42,7 +42,7 @@ def _changing(by: float, _: Cell | None, rng: np.random.Generator) -> list[dict[
            "figure 7; Cordonnier et al. 2020, section 4",
     null="The attention distances of heads differ after training as they did before.",
     planted=Planted("a deviation over heads that grows by .04 image sides; 10 seeds", lambda _: Expected(0.9),
-                    power=0.85, study=STUDY, probes={PROBE: partial(_changing, 0.04)},
+                    power=0.9, study=STUDY, probes={PROBE: partial(_changing, 0.04)},
                     null_probes={PROBE: partial(_changing, 0.0)}),
     margin=MARGIN, unit="deviation over heads of mean attention distance, in image sides"))
 def judge(evidence: Evidence) -> Verdict:

@@ -57,7 +57,7 @@ def _planted(cell: Cell | None, rng: np.random.Generator) -> list[dict[str, Valu
     source="lecture notes on self-attention that this project starts from; Vaswani et al. 2017, section 3.2.1",
     null="At the end of training the entropy of softmax is the same with and without it.",
     planted=Planted("entropy lower by .11 of ln(tokens) without scaling at d_k = 64; 10 seeds", lambda _: Expected(0.9),
-                    power=0.85, study=STUDY, probes={PROBE: _planted}),
+                    power=0.9, study=STUDY, probes={PROBE: _planted}),
     margin=MARGIN, unit="entropy of softmax, as a share of ln(tokens)"))
 def judge(evidence: Evidence) -> Verdict:
     """y = entropy/ln(tokens) of `scaled_dot` minus `dot`, largest d_k, at the end of training, mean over layers and
