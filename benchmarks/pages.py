@@ -1,12 +1,16 @@
-"""docs/performance.md, whose sections each benchmark writes anew."""
+"""Pages of docs/ that hold sections which benchmarks write anew."""
 
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
-def write(title: str, made: str) -> None:
+def write(title: str, made: str, page: str = "performance.md") -> None:
     """Put a section in the place of the one of this title, or at the end."""
-    first, *sections = PAGE.read_text().split("\n## ")
-    others = [part for part in sections if not part.startswith(f"{title}\n")]
-    PAGE.write_text("\n## ".join([first, *others, made]))
+    first, *sections = (DOCS / page).read_text().split("\n## ")
+    places = [k for k, part in enumerate(sections) if part.startswith(f"{title}\n")]
+    if places:
+        sections[places[0]] = made
+    else:
+        sections.append(made)
+    (DOCS / page).write_text("\n## ".join([first, *sections]))

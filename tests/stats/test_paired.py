@@ -111,3 +111,16 @@ def test_without_spread_there_is_no_effect_size() -> None:
 def test_what_is_no_row_of_differences_is_refused(function: Any, values: Any) -> None:
     with pytest.raises(ValueError, match=r"expected finite values of layout S >= \d; found"):
         function(values)
+
+
+def test_models_that_differ_by_the_margin_are_called_equivalent_as_often_as_alpha() -> None:
+    drawn = np.random.default_rng(9).normal(0.01, 0.02, (3000, 10))  # .01 is half a deviation
+    equivalent = np.mean([tost_p(values, 0.01) <= 0.05 for values in drawn])
+    assert equivalent < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 3000)
+    narrow = np.random.default_rng(9).normal(0.01, 0.002, (3000, 10))
+    assert abs(np.mean([tost_p(values, 0.01) <= 0.05 for values in narrow]) - 0.05) < 0.016
+
+
+def test_the_paired_t_test_rejects_a_true_null_as_often_as_alpha() -> None:
+    drawn = np.random.default_rng(10).normal(0, 1, (4000, 6))
+    assert abs(np.mean([paired_t(values).p <= 0.05 for values in drawn]) - 0.05) < 0.014

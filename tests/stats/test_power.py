@@ -91,3 +91,9 @@ def test_the_sign_flip_test_detects_nothing_below_six_seeds_and_nearly_what_t_de
 def test_what_a_sign_flip_test_cannot_detect_is_refused(n: int, sd: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         smallest_detectable_sign_flip(n, sd)
+
+
+def test_the_upper_limit_of_a_deviation_lies_above_it_as_often_as_it_says() -> None:
+    drawn = np.random.default_rng(2).normal(0, 0.02, (4000, 6))
+    above = np.mean([sd_upper(float(values.std(ddof=1)), 6) >= 0.02 for values in drawn])
+    assert abs(above - 0.8) < 4 * np.sqrt(0.8 * 0.2 / 4000)

@@ -137,3 +137,15 @@ def test_too_few_blocks_or_models_are_refused(scores: Any) -> None:
 def test_no_difference_of_one_model_or_of_no_blocks(models: int, blocks: int, alpha: float) -> None:
     with pytest.raises(ValueError, match=f"found {models}, {blocks} and {alpha}"):
         critical_difference(models, blocks, alpha=alpha)
+
+
+def test_models_that_are_alike_are_told_apart_as_often_as_alpha() -> None:
+    rng, studies, difference = np.random.default_rng(3), 1500, critical_difference(4, 20)
+    f_p, apart = np.zeros(studies), np.zeros(studies)
+    for study in range(studies):
+        found = friedman(rng.normal(0, 1, (20, 4)))
+        f_p[study] = found.f_p
+        apart[study] = len(rank_groups(found.mean_rank_M, difference)) > 1
+    error = 4 * np.sqrt(0.05 * 0.95 / studies)
+    assert abs(np.mean(f_p <= 0.05) - 0.05) < error
+    assert np.mean(apart) < 0.05 + error

@@ -19,7 +19,7 @@ def percentile_interval(values_S: Sequence[float] | FloatArray, *, rng: np.rando
                         resamples: int = RESAMPLES) -> Interval:
     """The (1 -+ level)/2 quantiles of resampled means (Efron 1979; `scipy.stats.bootstrap`).
 
-    Covers 85 % where it says 95 % at six seeds, 75 % at three (docs/statistics.md): shown for comparison only. One
+    Covers 86 % where it says 95 % at six seeds, 75 % at three (docs/statistics.md): shown for comparison only. One
     value has no interval, equal values one of no width. Raises ValueError for no value or one that is not finite.
     """
     return _scipys("percentile", values_S, rng, level, resamples)
@@ -39,7 +39,7 @@ def studentised_interval(values_S: Sequence[float] | FloatArray, *, rng: np.rand
     """[m - t*(1 - a/2) s/sqrt(S), m - t*(a/2) s/sqrt(S)], a = 1 - level, t* the resampled (m* - m)/(s*/sqrt(S)).
 
     The bootstrap t (Efron and Tibshirani 1993, chapter 12.5). A resample of one value repeated has an infinite t*, so
-    that an end is infinite where these are too many to be left out: always at three seeds. Bad input as above.
+    that an end is infinite where these are too many to be left out, as at three seeds. Bad input as above.
     """
     sorted_S = np.sort(finite(values_S, "S"))
     found = t_interval(sorted_S)

@@ -36,7 +36,7 @@ class MaxT:
 
 def step_down_max_t(differences_MS: Sequence[Sequence[float]] | FloatArray, *,
                     rng: np.random.Generator | None = None) -> MaxT:
-    """Adjusted p of paired differences, comparisons M x seeds S (Westfall and Young 1993, algorithm 2.8).
+    """Adjusted p of paired differences, comparisons M x seeds S (Westfall and Young 1993).
 
     Each pattern flips a seed in every comparison at once, and so keeps how they depend on each other. p of the j-th
     largest |t| is the share of patterns whose largest |t| among it and all smaller ones reaches it, never below p of a

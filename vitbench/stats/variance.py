@@ -21,7 +21,7 @@ class VarianceParts:
 def variance_parts(scores_UVW: Sequence[Sequence[Sequence[float]]] | FloatArray) -> VarianceParts:
     """Of a balanced crossed design: subsets U x initialisations V x orders W within each pair (protocol rule 26).
 
-    Random-effects analysis of variance by moments (Searle, Casella and McCulloch 1992, 4.7; ddof 1 throughout):
+    Random-effects analysis of variance by moments (Searle, Casella and McCulloch 1992, chapter 4; ddof 1 throughout):
     order = MS_W, interaction = (MS_UV - MS_W)/W, subset = (MS_U - MS_UV)/(V W), initialisation = (MS_V - MS_UV)/(U W).
     Raises ValueError below two of each or for what is not finite.
     """
