@@ -59,7 +59,7 @@ def judge(evidence: Evidence) -> Verdict:
     beside the ratio and decides nothing.
     """
     least = tuple(n for n in evidence.shares if min(evidence.drawn[n]) >= LITTLE[0])
-    strata = evidence.strata([pair.models for pair in matched_pairs(evidence, *least)], least)
+    strata = matched_pairs(evidence, *least)
     sizes = tuple(n for n in least if all(_off_chance(evidence, strata, place, n) for place in (ATT, CNN)))
     if len(sizes) < SIZES:
         raise Blocked(f"It takes {SIZES} sizes of {LITTLE[0]} images a class or more at which both models are "

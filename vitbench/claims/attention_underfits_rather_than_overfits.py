@@ -4,6 +4,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from vitbench.claims import CLAIMS, ClaimMeta
+from vitbench.stats import Interval
 from vitbench.verdicts import (
     Cell,
     Evidence,
@@ -68,5 +69,18 @@ def judge(evidence: Evidence) -> Verdict:
         return with_legs(decided("holds", f"Of the excess error {share} is there in training, more than half", y), leg)
     if y.lies_below(0):
         return with_legs(decided("fails", f"Of the excess error {share} is there in training, less than half", y), leg)
-    return with_legs(undecided(f"Of the excess error {share} is there in training; whether that is more than half is "
-                               "not shown", y, margin=MARGIN), leg)
+    told = f"Of the excess error {share} is there in training; whether that is more than half is not shown"
+    above, below = ([part.name for part in decided("undecided", told, y).parts if side(part.interval)]
+                    for side in (_lies_above, _lies_below))
+    if above and below:  # no rule of its own, but no number of seeds will do
+        return with_legs(decided("undecided", f"{told}, for it differs: more than half in {'; '.join(above)}; less in "
+                                              f"{'; '.join(below)}", y), leg)
+    return with_legs(undecided(told, y, margin=MARGIN), leg)
+
+
+def _lies_above(interval: Interval) -> bool:
+    return interval.low is not None and interval.low > 0
+
+
+def _lies_below(interval: Interval) -> bool:
+    return interval.high is not None and interval.high < 0

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 FEW_SEEDS = 6
 """Below this many seeds an interval is marked 'few seeds' and decides nothing (protocol rule 20)."""
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -46,5 +47,7 @@ def t_interval(values_S: Sequence[float] | npt.NDArray[np.float64], *, level: fl
     sd = 0.0 if np.ptp(array_S) == 0 else float(array_S.std(ddof=1))
     if sd == 0.0:
         mean = float(array_S[0])
+    elif abs(mean) <= ROUNDING * float(np.abs(array_S).max()):  # decimals whose sum is 0 leave a last bit
+        mean = 0.0
     half = float(stdtrit(n - 1, (1 + level) / 2)) * sd / sqrt(n)
     return Interval(mean, mean - half, mean + half, sd, n)

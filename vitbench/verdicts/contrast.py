@@ -34,6 +34,8 @@ class Contrast:
 
     def __post_init__(self) -> None:
         shape = self.y_SK.shape
+        if len(set(self.strata)) < len(self.strata):
+            raise ValueError(f"a stratum counts once; found {', '.join(self.strata)}")
         if len(shape) != 2 or 0 in shape or shape[1] != len(self.strata) or not np.isfinite(self.y_SK).all():
             raise ValueError(f"a contrast has a finite value for each seed and stratum, one at least; found shape "
                              f"{shape} with {len(self.strata)} strata: {self.y_SK.tolist()}")

@@ -132,7 +132,7 @@ def ranking_changes(of: Sequence[Compared], *, margin: float) -> Verdict:
         sentence = undecided(f"No comparison of {len(of)} flips, and these are not shown to stay: {_listed(open_)}",
                              widest, margin=margin).sentence
     most = max(flips or of, key=lambda one: abs(one.shift.interval.mean))
-    return replace(decided(found, sentence, most.shift), p=None,
+    return replace(decided(found, sentence, most.shift), p=None, t_p=None,  # the level is shared already
                    run_ids=tuple(sorted({run_id for one in of for run_id in one.shift.run_ids})))
 
 

@@ -75,8 +75,13 @@ def decided(outcome: Outcome, sentence: str, y: Contrast, parts: tuple[Part, ...
     """A verdict that rests on the contrast y, for what a claim decides by itself: blocked(...) on its own grounds."""
     parts = parts or tuple(Part(name, i) for name, i in zip(y.strata, y.of_strata, strict=True))
     return Verdict(outcome=outcome, sentence=sentence, effect=y.interval, level=1 - y.alpha,
-                   p=None if y.few_seeds else y.p, t_p=None if y.few_seeds else y.t_p(), parts=parts,
+                   p=None if y.few_seeds else y.p, t_p=None if y.few_seeds else _p_of_holding(y), parts=parts,
                    run_ids=y.run_ids)
+
+
+def _p_of_holding(y: Contrast) -> float:
+    """Of 'the mean is 0', where it lies on the side of the claim."""
+    return y.t_p() if y.interval.mean > 0 else 1.0
 
 
 def described(name: str, sentence: str, y: Contrast) -> Leg:
