@@ -30,6 +30,7 @@ def test_the_readme_names_both_make_targets_in_its_first_screen() -> None:
 @pytest.mark.slow
 def test_the_readmes_commands_run_as_written(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    shutil.copytree(ROOT / "results" / "digits", tmp_path / "results" / "digits")
     wanted = [command for command in commands() if command not in MAKE]
     assert len(wanted) >= 5
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -216,3 +216,48 @@ def test_a_claim_reads_what_a_probe_found_on_these_records_and_nothing_else(tmp_
         assert (verdict().outcome, verdict().sentence) == ("holds", "of all runs, of the mechanism")
     finally:
         CLAIMS._entries.pop("on_a_probe", None)
+
+
+@pytest.mark.parametrize(("text", "status", "said"), [
+    ("trial: {CLAIM: blocked}", 0, ""),
+    ("trial: {CLAIM: [holds, blocked]}", 0, ""),
+    ('{"trial": {"CLAIM": "blocked"}}', 0, ""),
+    ("trial: {CLAIM: holds}", 1, f"trial: {SHIPPED}: expected holds; found blocked"),
+    ("other: {CLAIM: [holds, depends]}", 1, f"other: {SHIPPED}: expected holds or depends; it was not judged"),
+    ("trial: {CLAIM: hold}", 2, "found 'hold'. Did you mean 'holds'?"),
+    ("trial: {CLAIM: []}", 2, "should be of holds, fails"),
+    ("trial: {attention_overtakes: holds}", 2, f"there is no such claim. Did you mean '{SHIPPED}'?"),
+    ("trial: holds", 2, "should be a mapping, {CLAIM: OUTCOME}; found 'holds'"),
+    ("[]", 2, "should be a mapping"), ("", 2, "error: "), ("a: &x {}", 2, "error: "), (None, 2, "No such file"),
+])
+def test_verdicts_are_held_to_a_file(folder: Path, tmp_path: Path, text: str | None, status: int, said: str) -> None:
+    path = tmp_path / "expected.yaml"
+    if text is not None:
+        path.write_text(text.replace("CLAIM", SHIPPED))
+    ended = vitbench("claims", "trial", "--expect", str(path), cwd=folder)
+    assert ended.returncode == status, ended.stderr
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_shipped_results_give_the_verdicts_that_are_shown() -> None:
+    ended = vitbench("claims", "digits", "--format", "json", "--expect", "configs/verdicts.yaml", cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr
+    readme = (ROOT / "README.md").read_text()
+    for found in json.loads(ended.stdout):
+        numbers = "" if found["low"] is None else f"{found['effect']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]"
+        assert f"| `{found['claim']}` | {found['verdict']} | {numbers} |" in readme
+
+
+def test_nothing_that_looks_tested_is_said_of_few_seeds(tmp_path: Path) -> None:
+    at_rest(tmp_path, "few", factory.study(seeds=3, claims=list(CLAIMS.shipped())), {})
+    for form in ("md", "json", "csv"):
+        ended = vitbench("claims", "few", "--format", form, cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        assert "significant" not in ended.stdout
+    exact = {"convolution_is_restricted_attention", "a_window_needs_ever_more_parameters"}
+    found = json.loads(vitbench("claims", "few", "--format", "json", cwd=tmp_path).stdout)
+    assert {each["claim"] for each in found if each["verdict"] in ("holds", "fails", "depends")} <= exact

@@ -189,8 +189,12 @@ def claims(studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY .
            form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="md, json or csv.")] = "md",
            results: Results = RESULTS,
            allow_plugins: Annotated[bool, typer.Option("--allow-plugins", help="Run claims of the study's own: its "
-                                                       "plug-in files are code.")] = False) -> None:
+                                                       "plug-in files are code.")] = False,
+           expect: Annotated[Path | None, typer.Option("--expect", metavar="FILE", help="Exit with 1 where a verdict "
+                                                       "differs from this file's, {STUDY: {CLAIM: OUTCOME}}.")
+                             ] = None) -> None:
     """Judge the claims that studies name: verdict, effect with its interval, reason, controls and runs."""
+    from vitbench.cli import expect as expectation
     from vitbench.cli.claims import judged
     from vitbench.cli.prune import studies as all_of
     from vitbench.report import verdicts
@@ -198,12 +202,18 @@ def claims(studies: Annotated[list[str] | None, typer.Argument(metavar="[STUDY .
     forms = {"md": verdicts.markdown, "json": verdicts.json, "csv": verdicts.csv}
     choose("--format", form, tuple(forms))
     folders = [_folder(study, results) for study in dict.fromkeys(studies)] if studies else list(all_of(results))
+    expected = {} if expect is None else expectation.read(expect, [name for of in folders for name in of.study.claims])
     silent = [folder.name for folder in folders if not folder.study.claims]
     found = [each for folder in folders for each in judged(folder, allow_plugins=allow_plugins)]
     sys.stdout.write(forms[form](found))
     if silent or not folders:
         print(f"no claims are named by: {', '.join(silent)}; `claims: [NAME]` in a study's file names them (vitbench "
               "list claims)" if silent else f"no study in {results}", file=sys.stderr)
+    others = list(expectation.differences(found, expected))
+    for line in others:
+        print(line, file=sys.stderr)
+    if others:
+        raise typer.Exit(1)
 
 
 @app.command()
