@@ -177,7 +177,9 @@ def bands() -> list[str]:
             chosen = ", ".join(f"{family} {count}" for family, count in families.most_common())
             lines.append(f"| {name} | {images:,} | {seeds} | {100 * at:.1f} | {100 * between:.1f} | {100 * ill:.1f} | "
                          f"{chosen} |")
-    return lines
+    return [*lines, "",
+            "A band covers less than it says where the law is of no family: fits are pictures and interpolators, and",
+            "decide nothing."]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import intervals, pages
+from benchmarks import crossovers, intervals, pages
 from vitbench.stats.sign_flip import sign_flip_interval
 
 
@@ -65,3 +65,16 @@ def test_a_section_is_written_in_its_own_place(tmp_path: Path, monkeypatch: pyte
     pages.write("One", "One\n\nnew\n\n", "page.md")
     pages.write("Three", "Three\n\nadded\n", "page.md")
     assert page.read_text() == "# Page\n\n## One\n\nnew\n\n\n## Two\n\nkept\n\n## Three\n\nadded\n"
+
+
+def test_planted_crossovers_lie_in_the_set_and_less_often_in_a_percentile_bootstrap() -> None:
+    inside, boot, outcomes = crossovers.crossovers_covered(163, crossovers.SLOPE, 360, 6, studies=400)
+    assert 0.92 <= inside <= 0.98
+    assert boot < inside - 0.03
+    assert outcomes["overtakes"] > 350
+
+
+def test_planted_factors_lie_in_their_intervals() -> None:
+    true_N, inside_N = crossovers.factors_covered(230, crossovers.SLOPE, 360, 6, studies=150)
+    assert true_N[4] == pytest.approx(1, rel=1e-6)  # at the crossover itself
+    assert 0.92 <= inside_N.mean() <= 0.98
