@@ -2,6 +2,9 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.report.factory import frame, study
 from vitbench.report import verdicts
@@ -105,3 +108,20 @@ def test_holm_is_over_all_that_were_tested_and_says_what_survives() -> None:
             "0.15 in all, would be expected") in text
     assert markdown_text(f"Of the 2 that hold, 1 survive Holm over all 3 by their t p: quick: {CLAIM}.") in text
     assert "All together" not in verdicts.markdown(whole[:1])
+
+
+@pytest.mark.parametrize(("claim", "outcome", "words"), [
+    (CLAIM, "holds", "an interval that reaches 0 or a mean below the margin, over more seeds or in another stratum; a "
+                     "control that is missing: four sizes, matched MACs; an anchor below its band"),
+    ("small_cnn_resists_overfitting", "holds", "an interval that reaches the margin, over more seeds"),
+    (CLAIM, "fails", "an interval that reaches the margin, over more seeds"),
+    ("small_cnn_resists_overfitting", "fails", "an interval that ends below the margin"),
+    (CLAIM, "depends", "no number of seeds"), (CLAIM, "undecided", "what the reason names"),
+    (CLAIM, "exploratory", "a study of its own"),
+    ("convolution_is_restricted_attention", "holds", "another result of the probe"),
+])
+def test_every_verdict_says_what_would_change_it(claim: str, outcome: Any, words: str) -> None:
+    one = on(frame(study()), claim, replace(WHOLE, outcome=outcome))
+    [found] = json.loads(verdicts.json([one]))
+    assert found["would_change_it"].startswith(words)
+    assert f"- would change it: {words[:20]}" in verdicts.markdown([one])

@@ -217,3 +217,10 @@ def test_between_two_studies_seeds_of_one_alone_are_named_and_lost_ones_drop_fro
     other = changed(second, lambda _: True, device="cuda:0")
     with pytest.raises(Blocked, match="computed on cuda:0, simulated"):
         contrast_between(sides[0], Side(other, matched_pairs(other), ["5 a class"]), gained)
+
+
+def test_runs_of_two_numerics_block() -> None:
+    whole = simulate(Planted("", lambda _: Expected(0.8), 0.5), np.random.default_rng(0))
+    mixed = replace(whole, rows=tuple(replace(row, numerics=row.numerics + (row.seed == 3)) for row in whole.rows))
+    with pytest.raises(Blocked, match=r"of numerics 1, 2; a verdict rests on one"):
+        accuracy_difference(mixed, matched_pairs(mixed), mixed.full)

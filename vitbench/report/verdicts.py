@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vitbench.claims import CLAIMS
+from vitbench.claims import CLAIMS, ClaimMeta
 from vitbench.report.render import csv_text, markdown_text, rounded
 from vitbench.stats import Interval
 from vitbench.stats.multiplicity import holm
 from vitbench.verdicts import Leg, Verdict
 from vitbench.verdicts.evidence import ALPHA
+from vitbench.verdicts.verdict import UNANCHORED
 
 MOST_FALSE = 0.05  # share of simulated studies of two identical models that may give `holds`
 
@@ -34,6 +35,7 @@ class Judged:
                 **_measured(verdict),
                 "t_p": rounded(verdict.t_p), "holm_p": rounded(holm_p),
                 "margin": entry.meta.margin if entry else None, "unit": entry.meta.unit if entry else None,
+                "would_change_it": _would_change(verdict, entry.meta if entry else None),
                 "strata_level": rounded(verdict.level_of_parts),
                 "strata": [{"name": part.name, "shows": part.shows, "mean": rounded(part.interval.mean),
                             "low": rounded(part.interval.low), "high": rounded(part.interval.high)}
@@ -87,6 +89,23 @@ def _together(found: Sequence[dict[str, Any]]) -> list[str]:
     return ["## All together", "", markdown_text(text), ""]
 
 
+def _would_change(verdict: Verdict, meta: ClaimMeta | None) -> str:
+    """What would have to be found for another verdict."""
+    equivalence = meta is not None and meta.planted is not None and meta.planted.equivalence
+    if meta is not None and meta.planted is not None and meta.planted.exact and verdict.outcome in ("holds", "fails"):
+        return "another result of the probe: it is exact, and asks for no seeds"
+    elsewhere = "over more seeds or in another stratum"
+    found = {
+        "holds": f"an interval that reaches {'the margin' if equivalence else '0 or a mean below the margin'}, {elsewhere}",
+        "fails": f"an interval that {'ends below' if equivalence else 'reaches'} the margin, {elsewhere}",
+        "depends": "no number of seeds: the strata differ, and are claims of their own",
+        "exploratory": "a study of its own whose seeds are fixed beforehand",
+    }.get(verdict.outcome, "what the reason names")
+    if verdict.outcome in ("holds", "fails") and verdict.controls_missing:
+        found += f"; a control that is missing: {', '.join(verdict.controls_missing)}"
+    return found + ("; an anchor below its band" if UNANCHORED in verdict.marks and verdict.effect else "")
+
+
 def _measured(verdict: Verdict | Leg) -> dict[str, Any]:
     """The effect with its interval, null where there was nothing to compute it from."""
     effect = verdict.effect or Interval(0.0, None, None, None, 0)
@@ -107,6 +126,7 @@ def _section(found: dict[str, Any]) -> str:
     if found["holm_p"] is not None:
         facts.append(f"t p {found['t_p']:.3g} of what it takes to hold; by Holm over all verdicts here "
                      f"{found['holm_p']:.3g}")
+    facts.append(f"would change it: {found['would_change_it']}")
     facts += [_leg_text(leg) for leg in found["legs"]]
     facts += [_stratum(part, found) for part in found["strata"]]
     facts += [f"controls {what}: {', '.join(found[f'controls_{what}'])}" for what in ("run", "missing")

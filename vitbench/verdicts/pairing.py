@@ -73,7 +73,7 @@ def contrast_between(first: Side, second: Side, value: Callable[[Rows], float]) 
               for seed in sides[0] if seed in sides[1]}
     if not paired:
         raise Blocked(LOST)
-    _one_device(row for rows_K in paired.values() for rows in rows_K for row in rows.values())
+    _one_machine(row for rows_K in paired.values() for rows in rows_K for row in rows.values())
     found = _contrast(first.evidence, first.strata, paired, value)
     return replace(found, alpha=min(one.evidence.alpha for one in studies))
 
@@ -116,7 +116,7 @@ def _cells(strata: Sequence[Stratum], shares: Sequence[str]) -> list[dict[Place,
 def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence) -> None:
     """Raise Blocked where a run is missing: a look at some of the seeds would be one that nobody declared (rule 22).
 
-    So do tuned cells on an edge (rule 11), and runs of several devices.
+    So do tuned cells on an edge (rule 11), and runs of several devices or numerics.
     """
     if not wanted:
         raise Blocked("The study has none of the runs that it rests on")
@@ -129,13 +129,17 @@ def _refuse(wanted: Mapping[tuple[CellOf, int], Row | None], evidence: Evidence)
     if edges:
         raise Blocked(f"The best trial of its tuning lies on the edge of what was searched ({_listed(edges)}): search "
                       "wider")
-    _one_device(row for row in wanted.values() if row)
+    _one_machine(row for row in wanted.values() if row)
 
 
-def _one_device(rows: Iterable[Row]) -> None:
-    devices = {row.device for row in rows if row.device}
+def _one_machine(rows: Iterable[Row]) -> None:
+    """Raise Blocked for runs of several devices, or of two versions of the numbers (as two studies may be)."""
+    each = list(rows)
+    devices, numerics = {row.device for row in each if row.device}, {row.numerics for row in each}
     if len(devices) > 1:
         raise Blocked(f"Its runs were computed on {', '.join(sorted(devices))}; a verdict rests on one device")
+    if len(numerics) > 1:
+        raise Blocked(f"Its runs are of numerics {', '.join(map(str, sorted(numerics)))}; a verdict rests on one")
 
 
 def _by_image(evidence: Evidence, rows: Rows, weights: Mapping[Place, float]) -> FloatArray:
