@@ -95,8 +95,9 @@ def _would_change(verdict: Verdict, meta: ClaimMeta | None) -> str:
     if meta is not None and meta.planted is not None and meta.planted.exact and verdict.outcome in ("holds", "fails"):
         return "another result of the probe: it is exact, and asks for no seeds"
     elsewhere = "over more seeds or in another stratum"
+    reached = "the margin" if equivalence else "0 or a mean below the margin"
     found = {
-        "holds": f"an interval that reaches {'the margin' if equivalence else '0 or a mean below the margin'}, {elsewhere}",
+        "holds": f"an interval that reaches {reached}, {elsewhere}",
         "fails": f"an interval that {'ends below' if equivalence else 'reaches'} the margin, {elsewhere}",
         "depends": "no number of seeds: the strata differ, and are claims of their own",
         "exploratory": "a study of its own whose seeds are fixed beforehand",
