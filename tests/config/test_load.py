@@ -252,7 +252,7 @@ def test_all_mistakes_are_told_at_once_with_place_value_and_what_is_allowed(stud
         "recipe.batch_size": "found 3.5",
         "fit.time_harm": "finite number; found inf",
         "device": "should be one of: auto, cpu, cuda; found 'gpu'",
-        "claims[0]": "unknown claim 'no_claim'; allowed: attention_overtakes_with_enough_data",
+        "claims[0]": "unknown claim 'no_claim'; allowed: a_window_needs_ever_more_parameters, ",
         "plugins[0]": "missing.py: cannot read this plug-in: No such file",
         "sedes": "unknown key; allowed: question, dataset",
     }
@@ -414,7 +414,7 @@ def test_a_study_is_named_by_its_folder_from_inside_it_too(tmp_path: Path, monke
 def test_a_study_that_is_nowhere_lists_the_known_ones(tmp_path: Path, study: str) -> None:
     (tmp_path / "done").mkdir()
     (tmp_path / "done" / "study.yaml").write_text(GOOD)
-    with pytest.raises(BadStudy, match=r"no such study; known here: budgets_digits, done, fashion_mnist, ") as caught:
+    with pytest.raises(BadStudy, match=r"no such study; known here: budgets_digits, digits, done, ") as caught:
         find(study, tmp_path)
     assert ("Did you mean 'quick'?" in str(caught.value)) is (study == "quik")
 

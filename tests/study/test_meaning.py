@@ -292,4 +292,4 @@ controls:
 def test_a_claims_file_that_registers_none_is_refused_before_anything_trains(tmp_path: Path) -> None:
     (tmp_path / "no_claim_in_here.py").write_text("")
     found = _mistakes(tmp_path, GOOD + "claims: [no_claim_in_here]\nplugins: [no_claim_in_here.py]\n")
-    assert found[0].startswith("claims[0]: unknown claim 'no_claim_in_here'; allowed: attention_overtakes")
+    assert found[0].startswith("claims[0]: unknown claim 'no_claim_in_here'; allowed: a_window_needs")
