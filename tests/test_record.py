@@ -149,3 +149,14 @@ def test_a_record_from_before_weights_were_kept_is_read_as_it_is() -> None:
     del content["sha256"], content["weights_sha256"]
     text = canonical_json({**content, "sha256": sha256_json(content)})
     assert RunRecord.from_json(text.encode()).weights_sha256 is None
+
+
+def test_a_record_in_another_writing_is_whole_and_a_changed_digit_is_not() -> None:
+    text = a_record().to_json()
+    loosely = json.dumps(json.loads(text), indent=1)
+    assert RunRecord.from_json(loosely.encode()) == RunRecord.from_json(text.encode())
+    for changed in (text.replace("812.5", "812.6"), loosely.replace("812.5", "812.6"), text.replace(" ", "  ", 1)):
+        if changed in (text, loosely):
+            continue
+        with pytest.raises(DamagedRecord, match="content hash"):
+            RunRecord.from_json(changed.encode())
