@@ -12,7 +12,7 @@ from vitbench.expansion import expand
 from vitbench.grid import Resolved, Run
 from vitbench.record import RunRecord
 from vitbench.report import render
-from vitbench.report.catalogue import BESIDE, beside
+from vitbench.report.catalogue import BESIDE, WITHOUT, beside
 from vitbench.report.cells import anchor_cells, cells, control_cells
 from vitbench.report.controls import controls
 from vitbench.report.frame import Frame, build
@@ -109,6 +109,10 @@ def test_at_matched_loss_each_run_counts_at_the_first_point_where_it_has_fitted_
         curves = found.records[row.run_id].curves
         first = min(i for i, loss in enumerate(curves.train_loss) if loss is not None and loss <= 0.05)
         assert (row.matched_loss_step, row.matched_loss_accuracy) == (curves.step[first], curves.test_accuracy[first])
+
+
+def test_for_every_table_there_is_a_reason_why_a_study_may_not_have_it() -> None:
+    assert set(WITHOUT) == set(BESIDE)
 
 
 def longer(gain: float) -> Frame:

@@ -113,7 +113,7 @@ def tables(study: StudyArgument,
            results: Results = RESULTS) -> None:
     """Print a table of a study."""
     from vitbench.report import render
-    from vitbench.report.catalogue import BESIDE
+    from vitbench.report.catalogue import BESIDE, WITHOUT
     from vitbench.report.tables import refuse_mixed, summary
 
     forms = {"md": render.markdown, "csv": render.csv, "json": render.json, "html": render.html}
@@ -124,14 +124,8 @@ def tables(study: StudyArgument,
         refuse_mixed(frame)
     table = summary(frame, mixed_devices=True) if name == "summary" else BESIDE[name](frame)
     if table is None:
-        raise BadInput(f"NAME: this study has no table {name!r}: {_NEEDS[name]}")
+        raise BadInput(f"NAME: this study has no table {name!r}: {WITHOUT[name]}")
     sys.stdout.write(forms[form](table))
-
-
-_NEEDS = {"budgets": "it has one budget", "regimes": "it has one regime", "settings": "it has no tuning",
-          "tuning": "it has no tuning", "trials": "it has no tuning", "controls": "it has no controls",
-          "anchors": "it has no anchors",
-          **dict.fromkeys(("crossovers", "efficiency"), "it lacks attention or a CNN")}
 
 
 @app.command()

@@ -22,6 +22,14 @@ BESIDE: dict[str, Callable[[Frame], Table | None]] = {
     "curves": learning_curves, "matched_loss": matched_loss, "trials": trials}
 """Beside the summary. Each gives None where the study has nothing for it."""
 
+WITHOUT = {
+    "budgets": "it has one budget", "regimes": "it has one regime", "settings": "it has no tuning",
+    "tuning": "it has no tuning", "trials": "it has no tuning", "controls": "it has no controls",
+    "variance": "it has no control with a crossed design", "anchors": "it has no anchors",
+    "crossovers": "it lacks attention or a CNN", "efficiency": "it lacks attention or a CNN",
+    "curves": "it has no model", "matched_loss": "no run has come to a clean-train loss that small"}
+"""Why a study has no table of the name."""
+
 WHERE_ASKED = ("efficiency", "curves", "matched_loss", "trials")
 """Long, or, as the fits, a matter of seconds."""
 
