@@ -261,3 +261,13 @@ def test_nothing_that_looks_tested_is_said_of_few_seeds(tmp_path: Path) -> None:
     exact = {"convolution_is_restricted_attention", "a_window_needs_ever_more_parameters"}
     found = json.loads(vitbench("claims", "few", "--format", "json", cwd=tmp_path).stdout)
     assert {each["claim"] for each in found if each["verdict"] in ("holds", "fails", "depends")} <= exact
+
+
+def test_declared_comparisons_are_those_that_claims_on_rankings_look_at(tmp_path: Path) -> None:
+    study = factory.study(seeds=6, fractions=[1], models=["token_transformer:xs", "convnet:xs", "linear"],
+                          budgets=[{"steps": 300}, {"steps": 600}], claims=["budget_changes_the_ranking"],
+                          comparisons=[["linear", "convnet:xs"]])
+    at_rest(tmp_path, "declared", study, {})
+    [found] = json.loads(vitbench("claims", "declared", "--format", "json", cwd=tmp_path).stdout)
+    legs = [leg["name"] for leg in found["legs"] if " against " in leg["name"]]
+    assert legs == ["linear against convnet:xs at 1, none, default: steps:300, then steps:600"]

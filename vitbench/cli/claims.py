@@ -32,7 +32,8 @@ def judged(folder: StudyFolder, *, allow_plugins: bool) -> Iterator[Judged]:
 def _evidence(folder: StudyFolder, frame: Frame | None = None) -> Evidence:
     study = folder.study
     return evidence_of(frame or folder.frame(), looks=len(study.looks), measured=partial(_measured, folder),
-                       space=study.tuning.space if study.tuning else {}, elsewhere=cache(partial(_elsewhere, folder)))
+                       space=study.tuning.space if study.tuning else {}, pairs=study.comparisons,
+                       elsewhere=cache(partial(_elsewhere, folder)))
 
 
 def _elsewhere(folder: StudyFolder, dataset: str) -> tuple[Evidence, ...]:

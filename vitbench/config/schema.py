@@ -121,6 +121,9 @@ class Study(Frozen):
         max_length=100, description="the grid, or a part of it, with one thing changed")] = ()
     anchors: Annotated[tuple[Label, ...], Field(
         max_length=20, description="labels of models to hold against the dataset's reference bands, one a family")] = ()
+    comparisons: Annotated[tuple[tuple[Label, Label], ...], Field(
+        max_length=200, description="pairs of labels whose ranking claims look at; without it every attention model "
+        "with the CNNs that match it")] = ()
     margin: Annotated[float, Field(gt=0, lt=1, description="difference of accuracy that matters, as a share of images")
                       ] = 0.01
     fit: FitRule = FitRule()

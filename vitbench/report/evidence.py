@@ -22,10 +22,11 @@ WORST_FIRST = ("below", "missing", "within", "above")
 
 
 def evidence_of(frame: Frame, *, looks: int = 0, space: Mapping[str, Any] = MappingProxyType({}),
+                pairs: tuple[tuple[str, str], ...] = (),
                 measured: Callable[[str], Iterable[Measurement]] = lambda _probe: (),
                 elsewhere: Callable[[str], tuple[Evidence, ...]] = lambda _dataset: ()) -> Evidence:
     """The frame as evidence; `looks` is the number of declared looks, 0 meaning one at the end, `space` what tuning
-    searched.
+    searched, `pairs` the comparisons that the study declares.
 
     `measured` gives what is kept of a probe by name; of this, what rests on the frame's records as they are counts.
     `elsewhere` gives the evidence of the other studies on a dataset.
@@ -44,7 +45,7 @@ def evidence_of(frame: Frame, *, looks: int = 0, space: Mapping[str, Any] = Mapp
                     beside=tuple(run for run in beside.runs if run.key in ended),
                     drawn={run.spec.share: counts_of(run, frame.resolved).drawn for run in grid.runs},
                     correct_I=correct_I, sha256=content_sha256(frame), looks=max(1, looks),
-                    measured=on_these, elsewhere=elsewhere, space=space,
+                    measured=on_these, elsewhere=elsewhere, space=space, pairs=pairs,
                     limited={CellOf(label, share, Condition(*condition)): limited
                              for (label, share, *condition), limited in saturation(frame).items()},
                     exploratory=frame.exploratory, edges=_edges(frame), anchors=_anchors(frame))

@@ -1,5 +1,6 @@
 """The second pass over a study: what its names and numbers mean for this dataset and these models."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,21 @@ def _meaning(loaded: Loaded, study: Study) -> tuple[Data | None, dict[str, Model
             CLAIMS.get(name)
         except UnknownName as error:
             mistakes.append(_unknown(f"claims[{position}]", name, error))
-    return data, models, mistakes
+    return data, models, [*mistakes, *_comparison_mistakes(study)]
+
+
+def _comparison_mistakes(study: Study) -> Iterator[Mistake]:
+    labels = [entry.label for entry in study.models]
+    for position, pair in enumerate(study.comparisons):
+        place = f"comparisons[{position}]"
+        unknown = next((label for label in pair if label not in labels), None)
+        if unknown is not None:
+            yield Mistake(place, f"no model of this study has the label {unknown!r}; there are: {', '.join(labels)}."
+                                 f"{nearest(unknown, labels)}")
+        elif pair[0] == pair[1]:
+            yield Mistake(place, f"{pair[0]} is compared with itself")
+        elif any(set(pair) == set(earlier) for earlier in study.comparisons[:position]):
+            yield Mistake(place, f"{' and '.join(pair)} are compared twice")
 
 
 def _data(study: Study) -> tuple[Data | None, list[Mistake]]:
