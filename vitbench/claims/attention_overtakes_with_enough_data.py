@@ -40,7 +40,7 @@ def _planted(cell: Cell) -> Expected:
     sentence="With little data a CNN is more accurate than attention of its size; with enough data attention is.",
     source="the ViT paper (Dosovitskiy et al. 2021), section 4.3 and figure 4",
     null="At the largest size attention is no more accurate than the CNN, or it was never behind.",
-    planted=Planted("10 points behind at the smallest size, 2 ahead at the largest; 10 seeds", _planted, power=0.85),
+    planted=Planted("10 points behind at the smallest size, 2 ahead at the largest; 10 seeds", _planted, power=0.8),
     margin=MARGIN, controls=HEADLINE))
 def judge(evidence: Evidence) -> Verdict:
     """D, accuracy of attention minus that of its CNN: holds if U(D at the smallest size) < 0 and D at the largest
